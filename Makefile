@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+#   make            build/pybpfprof
+#   make test       unit tests (no privileges), plain and under ASan + UBSan
+#   make test-live  tests on real Pythons with real BPF (root; see scripts/check)
+#   make install    PREFIX=/usr/local DESTDIR=
+#
+# V=1 shows commands, DEBUG=1 builds without optimisation, ASAN=1 builds everything under ASan and UBSan in its own folder.
+
+OUT     := build$(if $(ASAN),/asan)$(if $(DEBUG),/debug)
+PREFIX  ?= /usr/local
+CC      ?= cc
+CLANG   ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+PKG_CONFIG ?= pkg-config
+VERSION := 0.1.0
+
+Q   := $(if $(V),,@)
+msg  = $(if $(V),,@printf '  %-8s %s\n' "$(1)" "$(patsubst $(OUT)/%,%,$(2))";)
+
+WARN   := -Wall -Wextra -Wno-unused-parameter -Wmissing-prototypes -Wstrict-prototypes -Wvla
+OPT    := $(if $(DEBUG),-O0,-O2)
+ifdef ASAN
+SAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+CFLAGS += -std=gnu11 -g $(OPT) $(WARN) $(SAN) -D_GNU_SOURCE -DPYBPFPROF_VERSION='"$(VERSION)"' \
+          -Iuser -Iinclude -I$(OUT) $(shell $(PKG_CONFIG) --cflags libbpf libelf)
+LDLIBS += $(shell $(PKG_CONFIG) --libs libbpf libelf)
+BPF_CFLAGS := -std=gnu11 -g -O2 -target bpf -mcpu=v3 -Wall -Wno-unused-function -D__TARGET_ARCH_x86 \
+          -Ivmlinux -Iinclude -Ibpf $(shell $(PKG_CONFIG) --cflags libbpf)
+
+SRCS  := $(sort $(wildcard user/base/*.c user/agg/*.c user/out/*.c user/os/*.c user/py/*.c user/run/*.c) user/options.c)
+OBJS  := $(SRCS:%.c=$(OUT)/%.o)
+TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
+LIVE_TESTS := $(patsubst tests/live/%.c,$(OUT)/live/%,$(sort $(wildcard tests/live/test_*.c)))
+
+.PHONY: all test test-plain test-live check-layers check-headers install clean
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(OUT)/pybpfprof
+
+$(OUT)/pybpfprof: $(OUT)/user/main.o $(OBJS)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+$(OUT)/user/%.o: user/%.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+
+# The kernel side: one object, linked and embedded as a skeleton that only run/sampler.c includes.
+$(OUT)/pybpfprof.bpf.o: bpf/pybpfprof.bpf.c
+	$(call msg,BPF,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $(@:.bpf.o=.tmp.bpf.o)
+	$(Q)$(BPFTOOL) gen object $@ $(@:.bpf.o=.tmp.bpf.o)
+
+$(OUT)/pybpfprof.skel.h: $(OUT)/pybpfprof.bpf.o
+	$(call msg,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name pybpfprof_bpf > $@
+
+$(OUT)/user/run/sampler.o: $(OUT)/pybpfprof.skel.h
+
+# Tests: each file of tests/unit is one Criterion program, linked with everything but main.
+$(OUT)/tests/%: tests/unit/%.c $(OBJS)
+	$(call msg,TEST,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(OBJS) $(LDFLAGS) $(LDLIBS) -lcriterion -o $@
+
+$(OUT)/live/%: tests/live/%.c $(wildcard tests/live/harness.c) $(OBJS)
+	$(call msg,TEST,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(wildcard tests/live/harness.c) $(OBJS) $(LDFLAGS) $(LDLIBS) -lcriterion -o $@
+
+build-tests: $(TESTS)
+build-live: $(LIVE_TESTS) $(OUT)/pybpfprof
+
+test-plain: $(TESTS)
+	$(Q)fail=0; for t in $(TESTS); do echo "== $${t##*/}"; $$t --color=never || fail=1; done; exit $$fail
+
+test: check-layers check-headers test-plain
+	$(Q)$(MAKE) --no-print-directory ASAN=1 test-plain
+
+test-live: build-live
+	$(Q)fail=0; for t in $(LIVE_TESTS); do echo "== $${t##*/}"; $$t --color=never -j1 || fail=1; done; exit $$fail
+
+check-layers:
+	$(Q)scripts/check-layers
+
+# Every header compiles alone.
+check-headers:
+	$(Q)for h in include/*.h user/*/*.h user/*.h; do [ -f $$h ] || continue; \
+		echo "#include \"$$h\"" | $(CC) $(CFLAGS) -I. -fsyntax-only -x c - || exit 1; done
+
+install: $(OUT)/pybpfprof
+	install -D -m 755 $< $(DESTDIR)$(PREFIX)/bin/pybpfprof
+
+clean:
+	rm -rf build
+
+-include $(shell find $(OUT) -name '*.d' 2>/dev/null)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Frame table: each distinct (function, file, line) has a u32 id. Ids index a dense array.
+ */
+#pragma once
+
+#include "base/hmap.h"
+#include "base/vec.h"
+
+#include <stdint.h>
+
+enum frame_kind {
+	FRAME_PYTHON,  /* a Python function at a line */
+	FRAME_SPECIAL, /* an annotation such as "[truncated]" or a process or thread root; no file */
+};
+
+struct frame {
+	uint32_t function;   /* strtab id of the qualified name */
+	uint32_t file;       /* strtab id of co_filename; 0 for FRAME_SPECIAL */
+	uint32_t line;       /* executing line; 0 = unknown */
+	uint32_t first_line; /* line of the def; 0 = unknown. Two functions of one name in one file differ here. */
+	enum frame_kind kind;
+};
+
+struct frame_table {
+	VEC(struct frame) frames;
+	struct hmap index; /* hash of the frame -> first id + 1 of a chain */
+	VEC(uint32_t) next; /* chain of equal hashes: next id + 1, or 0 */
+};
+
+/* Id of an equal frame, added if new; UINT32_MAX when out of memory. */
+uint32_t frame_table__add(struct frame_table *table, const struct frame *frame);
+/* Borrowed until the next add. */
+const struct frame *frame_table__get(const struct frame_table *table, uint32_t id);
+void frame_table__free(struct frame_table *table);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A profile as data: what the writers get (const), whatever engine or file it came from.
+ */
+#pragma once
+
+#include "agg/frame.h"
+#include "agg/trie.h"
+#include "base/strtab.h"
+
+#include <stdint.h>
+
+enum group_by { GROUP_LINE, GROUP_FUNCTION };
+
+struct profile {
+	struct strtab *strings;
+	struct frame_table frames;
+	struct trie trie;
+	/* metadata */
+	uint64_t samples;          /* sum of all weights: samples taken, whatever their stack says */
+	uint64_t period_ns;        /* CPU time that one sample stands for */
+	uint64_t start_realtime_ns;
+	uint64_t duration_ns;
+	const char *command;       /* what was profiled, already escaped; borrowed from the session */
+};
+
+/* 0 or -ENOMEM. */
+int profile__init(struct profile *profile, uint32_t max_nodes);
+void profile__free(struct profile *profile);
+
+/*
+ * One row of a flat report. self: samples whose innermost frame is this one; total: samples with the frame anywhere
+ * in the stack, counted once a sample however often it recurs.
+ */
+struct profile_row {
+	uint32_t function, file, line; /* strtab ids; line = executing line (GROUP_LINE) or first line (GROUP_FUNCTION) */
+	enum frame_kind kind;
+	uint64_t self, total;
+};
+
+struct profile_rows {
+	VEC(struct profile_row) rows;
+};
+
+/* Fold the trie into rows, largest self first, then total, then name. 0 or -ENOMEM. */
+int profile__rows(const struct profile *profile, enum group_by group, struct profile_rows *out);
+void profile_rows__free(struct profile_rows *rows);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * u64 -> u64 hash map: open addressing, linear probing, power-of-two capacity, load at most 3/4.
+ * Keys are mixed before use, so addresses and small integers are fine as keys. Any key value is allowed,
+ * 0 included. Zero-initialised is an empty map.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hmap_slot {
+	uint64_t key;
+	uint64_t value;
+};
+
+struct hmap {
+	struct hmap_slot *slots; /* cap of them */
+	uint8_t *used;           /* 1 where slots[i] holds an entry */
+	size_t cap;              /* 0 or a power of two */
+	size_t len;
+};
+
+/* Pointer to the value, valid until the next hmap__set/del/clear; NULL when absent. */
+uint64_t *hmap__get(const struct hmap *map, uint64_t key);
+/* Insert or replace. 0 or -ENOMEM (the map is unchanged then). */
+int hmap__set(struct hmap *map, uint64_t key, uint64_t value);
+/* Remove, if present (backward-shift deletion: no tombstones). Returns whether it was present. */
+bool hmap__del(struct hmap *map, uint64_t key);
+/* Forget all entries, keep the memory. */
+void hmap__clear(struct hmap *map);
+void hmap__free(struct hmap *map);
+
+/* for (size_t i = 0; (slot = hmap__next(map, &i)); ) ...   Order is arbitrary; do not modify meanwhile. */
+const struct hmap_slot *hmap__next(const struct hmap *map, size_t *iter);
+
+/* The mixing function, for other tables: a good 64 -> 64 bit permutation. */
+uint64_t hmap_mix(uint64_t x);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Small helpers that every module may use.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static inline uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* Unaligned little-endian loads from bytes that were read from a target. */
+static inline uint16_t load_u16(const void *p) { uint16_t v; memcpy(&v, p, sizeof(v)); return v; }
+static inline uint32_t load_u32(const void *p) { uint32_t v; memcpy(&v, p, sizeof(v)); return v; }
+static inline uint64_t load_u64(const void *p) { uint64_t v; memcpy(&v, p, sizeof(v)); return v; }

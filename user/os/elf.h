@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The little of an ELF file that is needed: where a section or a dynamic symbol lies in memory. Built on libelf
+ * for section headers and symbol tables; files without (or with broken) section headers are served through PT_DYNAMIC.
+ * The file is hostile: every offset is checked against its size.
+ */
+#pragma once
+
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct elf_symbol {
+	uint64_t vaddr; /* st_value */
+	uint64_t size;  /* st_size; 0 when unknown */
+};
+
+struct elf;
+
+/* fd stays the caller's and must stay open until elf__close. 0; -ENOEXEC for a file that is not a 64-bit little-endian
+ * ELF of this machine; -errno. */
+int elf__open(struct elf **out, int fd);
+void elf__close(struct elf *elf);
+
+/* Is e_type ET_EXEC (fixed address)? */
+bool elf__is_fixed(const struct elf *elf);
+/*
+ * Address of file byte 0 in the link view: p_vaddr - p_offset of the PT_LOAD that has the lowest offset, page-aligned.
+ * bias = start of the mapping with offset 0 minus this; for ET_EXEC the bias comes out 0.
+ */
+uint64_t elf__link_base(const struct elf *elf);
+/* vaddr of the first byte of a mapping at this file offset: the PT_LOAD that contains it. 0 or -ENOENT. */
+int elf__vaddr_of_offset(const struct elf *elf, uint64_t offset, uint64_t *vaddr);
+
+/* Address and size of a section by name. 0 or -ENOENT (also when the section table is absent or broken). */
+int elf__section(const struct elf *elf, const char *name, uint64_t *vaddr, uint64_t *size);
+/* A defined symbol from .dynsym (by section headers or PT_DYNAMIC + DT_HASH/DT_GNU_HASH), else .symtab. 0 or -ENOENT. */
+int elf__symbol(const struct elf *elf, const char *name, struct elf_symbol *out);
+/* DT_SONAME, or "" ; borrowed until close. */
+const char *elf__soname(const struct elf *elf);
+/* PT_TLS: memory size and alignment. 0 or -ENOENT. */
+int elf__tls(const struct elf *elf, uint64_t *memsz, uint64_t *align);

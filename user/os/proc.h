@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What /proc says about one process: identity, tasks, CPU time. Nothing about Python.
+ */
+#pragma once
+
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proc_stat {
+	char comm[64];       /* unescaped bytes of the name, NUL-terminated */
+	char state;          /* R S D T t Z X ... */
+	pid_t ppid;
+	uint64_t start_ticks; /* since boot, in clock ticks: with the pid, the identity of the process */
+	uint64_t cpu_ns;      /* utime + stime of all threads, living and dead */
+	uint32_t num_threads;
+};
+
+/* 0 or -errno (-ESRCH when there is no such process). Parses comm with ')' and spaces inside correctly. */
+int proc__stat(pid_t pid, struct proc_stat *out);
+
+/*
+ * CPU time of the process with nanosecond resolution where the kernel gives it (sum of task schedstat or
+ * clock_getcpuclockid), else proc_stat.cpu_ns. 0 or -errno.
+ */
+int proc__cpu_ns(pid_t pid, uint64_t *out);
+
+struct proc_tasks {
+	VEC(pid_t) tids;
+};
+/* Thread ids of a process, sorted. 0 or -errno. Free with vec__free(&tasks->tids). */
+int proc__tasks(pid_t pid, struct proc_tasks *out);
+
+/* Name of one thread (/proc/PID/task/TID/comm), NUL-terminated and without newline. 0 or -errno. */
+int proc__task_comm(pid_t pid, pid_t tid, char *out, size_t size);
+
+/* Command line with NULs turned to spaces, unescaped, truncated to size; falls back to comm. 0 or -errno. */
+int proc__cmdline(pid_t pid, char *out, size_t size);
+
+/* Direct children (by PPid over /proc). 0 or -errno. */
+int proc__children(pid_t pid, struct proc_tasks *out);
+
+/* Effective capabilities of this process (bit mask of CAP_*), and whether uid 0 is only so inside a user namespace
+ * (/proc/self/uid_map is not the identity over the whole range). 0 or -errno. */
+int proc__own_caps(uint64_t *effective, bool *in_user_ns);
+
+/* Peak or current resident memory of this process in bytes (VmRSS of /proc/self/status). */
+uint64_t proc__own_rss(void);
+/* CPU time of this process so far (CLOCK_PROCESS_CPUTIME_ID). */
+uint64_t proc__own_cpu_ns(void);
