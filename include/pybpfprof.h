@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the two sides share: the target description that user space writes for the BPF program, the records that the BPF
+ * program sends, the statuses that a sample can have, and the counters of what was lost. The only file that both
+ * sides compile: fixed-width fields, explicit padding, no pointers. Append only.
+ */
+#pragma once
+
+#ifdef __bpf__
+#include "vmlinux.h"
+#else
+#include <linux/types.h>
+#endif
+
+#define PBP_MAX_FRAMES	 4096 /* frames that one record can carry; deeper stacks go on as a tail */
+#define PBP_MIN_FRAMES	 64   /* smallest budget of a walk */
+#define PBP_FRAME_NS	 50   /* assumed cost of one frame of a walk, to turn time into a budget of frames */
+#define PBP_TSTATE_BYTES 256  /* most of a thread state that is read at once */
+#define PBP_FRAME_BYTES	 128  /* most of a frame that is read at once */
+#define PBP_IDENT_BYTES	 32   /* most of a code object's identity that is read at once */
+#define PBP_MAX_THREADS	 1024 /* thread states visited by one list walk in the kernel */
+#define PBP_NONE	 0xffff /* in a layout: this version has no such field */
+
+/* How to find the current thread's state without walking lists. */
+#define PBP_SLOT_NONE	0 /* unknown: thread map, then list walk */
+#define PBP_SLOT_FSBASE 1 /* at fsbase + slot_offset: local-exec TLS, or a pthread key below 32 */
+#define PBP_SLOT_DTV	2 /* in the TLS block of module slot_module, at slot_offset: dlopened libpython */
+#define PBP_SLOT_KEY2	3 /* a pthread key of 32 and more: pointer at fsbase + slot_offset, then + slot_offset2 */
+
+/*
+ * How to walk one process. Offsets are bytes into the struct named by the prefix: ts PyThreadState, fr interpreter frame, co
+ * PyCodeObject, in PyInterpreterState. PBP_NONE = absent. User space has checked that every field it fills lies within
+ * the bytes that are read (ts_bytes, fr_bytes); the BPF program masks all the same.
+ */
+struct pbp_target {
+	__u64 interpreters_head;   /* address of the runtime's list head; 0 = not found yet */
+	__u64 slot_offset;	   /* signed; see PBP_SLOT_* */
+	__u64 slot_offset2;	   /* PBP_SLOT_KEY2 */
+	__u64 slot_module;	   /* PBP_SLOT_DTV: TLS module id */
+	__u32 slot_kind;	   /* PBP_SLOT_* */
+	__u32 epoch;		   /* goes into every stack id: a new attach (exec) starts new ids */
+	__u16 ts_bytes;		   /* bytes of a thread state to read, from its start; at most PBP_TSTATE_BYTES */
+	__u16 ts_next;
+	__u16 ts_interp;
+	__u16 ts_thread_id;
+	__u16 ts_frame;		   /* current_frame; with cframe_frame: the cframe pointer */
+	__u16 ts_attached;	   /* u32 that says whether the thread is attached (holds the GIL) ... */
+	__u16 ts_exception;	   /* current_exception */
+	__u16 ts_base_frame;	   /* the sentinel frame embedded in the thread state (3.15) */
+	__u32 ts_attached_mask;	   /* ... it is if (value & mask) == want */
+	__u32 ts_attached_want;
+	__u16 cframe_frame;	   /* 3.11, 3.12: offset of current_frame in the cframe */
+	__u16 fr_bytes;		   /* bytes of a frame to read, from its start; at most PBP_FRAME_BYTES */
+	__u16 fr_previous;
+	__u16 fr_code;
+	__u16 fr_instr;		   /* instruction pointer (8 bytes), or f_lasti (4 bytes) with fr_instr_is_index */
+	__u16 fr_owner;
+	__u8 fr_tag_mask;	   /* low bits to clear from fr_code (tagged references, 3.14+) */
+	__u8 fr_first_other_owner; /* owners from this on are not Python frames but C entry markers */
+	__u8 fr_instr_is_index;
+	__u8 reserved;
+	__u16 co_ident;		   /* what tells two code objects at one address apart: co_version, ... */
+	__u16 co_ident_bytes;	   /* 4, or up to PBP_IDENT_BYTES that are folded by pbp_ident() */
+	__u16 in_next;
+	__u16 in_threads_head;
+	__u32 in_gc_collecting;	   /* these two may lie beyond 64 KiB: 0 = absent */
+	__u32 in_generation;	   /* code_object_generation */
+};
+
+/* Records: every one starts with its type. */
+enum pbp_record_type {
+	PBP_STACK = 1, /* struct pbp_stack: a chain of frames not sent before */
+	PBP_SAMPLE,    /* struct pbp_sample */
+	PBP_EXEC,      /* struct pbp_process: a target called execve */
+	PBP_EXIT,      /* struct pbp_process: the last thread of a target is gone */
+};
+
+/* pbp_frame.flags */
+#define PBP_FRAME_C_BELOW 1 /* the caller of this frame is C code (an entry marker lay between it and the next frame) */
+
+struct pbp_frame {
+	__u64 code;  /* address of the code object, tags cleared */
+	__u64 instr; /* instruction pointer, or lasti; 0 in the leaf of a pbp_stack, whose own is in the sample */
+	__u32 ident; /* identity of the code object at the sample instant */
+	__u32 flags;
+};
+
+struct pbp_stack {
+	__u32 type;
+	__u32 tgid;
+	__u64 id;	/* hash over all frames but the leaf's instr, tgid, epoch; keyed by a random seed */
+	__u32 count;	/* number of frames, leaf first */
+	__u32 reserved;
+	struct pbp_frame frames[];
+};
+
+/* How a walk ended. X(identifier, what a user reads) */
+#define PBP_STATUSES(X)                                                                     \
+	X(COMPLETE, "complete")                                                             \
+	X(DEEP, "deeper than the kernel's budget: completed from user space")               \
+	X(FRAME_FAULT, "a frame's memory was not resident: completed from user space")      \
+	X(NO_TARGET, "Python not found in the process (yet)")                               \
+	X(NO_TSTATE, "thread without Python thread state (native thread)")                  \
+	X(TSTATE_FAULT, "thread state not readable")                                        \
+	X(NO_FRAMES, "thread state without frames (thread starting, ending or idle)")
+
+enum pbp_status {
+#define PBP_STATUS_ENUM(name, text) PBP_STATUS_##name,
+	PBP_STATUSES(PBP_STATUS_ENUM)
+#undef PBP_STATUS_ENUM
+	PBP_STATUS_COUNT
+};
+
+/* pbp_sample.flags */
+#define PBP_SAMPLE_ATTACHED 1  /* the thread was attached: held the GIL (GIL builds) */
+#define PBP_SAMPLE_GC	    2  /* its interpreter was collecting garbage */
+#define PBP_SAMPLE_RAISING  4  /* an exception was set */
+#define PBP_SAMPLE_KERNEL   8  /* interrupted in the kernel (a system call, a page fault) */
+#define PBP_SAMPLE_NATIVE   16 /* attached state unknown to this version */
+
+struct pbp_sample {
+	__u32 type;
+	__u32 tgid;	   /* ids as the profiler's own pid namespace numbers them */
+	__u32 tid;
+	__u16 status;	   /* enum pbp_status */
+	__u16 flags;
+	__u64 time_ns;	   /* CLOCK_MONOTONIC */
+	__u64 stack_id;	   /* 0 = no frames */
+	__u64 leaf_instr;
+	__u64 tstate;	   /* address of the thread state, 0 = none */
+	__u64 link_frame;  /* DEEP, FRAME_FAULT: address of the last frame walked, 0 = none was ... */
+	__u64 tail_frame;  /* ... and of the one after it, where the walk goes on */
+	__u64 generation;  /* code_object_generation, 0 = version has none */
+};
+
+struct pbp_process {
+	__u32 type;
+	__u32 tgid;
+	__u64 time_ns;
+};
+
+/* Counters of the BPF program, one u64 per CPU each. X(identifier, what a user reads) */
+#define PBP_COUNTERS(X)                                                             \
+	X(TICKS, "timer ticks")                                                     \
+	X(DUPLICATE, "ticks of a second timer on one thread (not samples)")         \
+	X(LOST_SAMPLE, "ring buffer full")                                          \
+	X(LOST_STACK, "ring buffer full (new stack)")                               \
+	X(LOST_PROCESS, "process events, ring buffer full")                         \
+	X(STACKS, "stacks sent")                                                    \
+	X(WAKEUPS, "wake-ups of the profiler")                                      \
+	X(LIST_WALKS, "thread states found by walking the interpreter's list")
+
+enum pbp_counter {
+#define PBP_COUNTER_ENUM(name, text) PBP_COUNTER_##name,
+	PBP_COUNTERS(PBP_COUNTER_ENUM)
+#undef PBP_COUNTER_ENUM
+	PBP_COUNTER_COUNT
+};
+
+/* Identity of a code object from the bytes at co_ident: both sides compute it. words = bytes / 8. */
+static inline __u32 pbp_ident_fold(const __u64 *words, __u32 count)
+{
+	__u64 hash = 0;
+	for (__u32 i = 0; i < count && i < PBP_IDENT_BYTES / 8; i++)
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ull;
+	return (__u32)(hash >> 32);
+}
+
+_Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
+_Static_assert(__builtin_offsetof(struct pbp_stack, frames) == 24, "pbp_stack is part of the ABI");
+_Static_assert(sizeof(struct pbp_sample) == 72, "pbp_sample is part of the ABI");
+_Static_assert(sizeof(struct pbp_target) == 96, "pbp_target is part of the ABI");
+_Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 128 * 1024, "a record must stay far below the ring's size");

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One Python process, attached for reading: where its runtime is, what its memory looks like, its thread states. Reads only.
+ */
+#pragma once
+
+#include "os/remote.h"
+#include "py/offsets.h"
+
+#include "pybpfprof.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Why a process cannot be profiled. */
+enum py_attach_error {
+	PY_ATTACH_OK,
+	PY_ATTACH_GONE,        /* no such process, or it ended meanwhile */
+	PY_ATTACH_NOT_PYTHON,  /* no runtime in any of its images (now) */
+	PY_ATTACH_STARTING,    /* a runtime is there but has no interpreter yet: try again soon */
+	PY_ATTACH_UNSUPPORTED, /* Python, but a version or build that is not supported */
+	PY_ATTACH_DENIED,      /* not permitted to read it */
+	PY_ATTACH_CORRUPT,     /* its tables contradict themselves */
+	PY_ATTACH_SYSTEM,      /* anything else */
+};
+
+struct py_target {
+	pid_t pid;
+	uint64_t start_ticks;      /* with pid: identity */
+	struct remote remote;
+	struct py_offsets offsets;
+	py_addr runtime;           /* address of _PyRuntime */
+	char image[256];           /* file it lies in, as /proc/PID/maps names it (unescaped) */
+	char how[32];              /* how it was found: "section", "symbol", "scan" */
+	struct pbp_target layout;  /* the same for the BPF program, slot included */
+	char slot_how[96];         /* how thread states are found, for doctor */
+};
+
+/*
+ * Find and validate the runtime of pid and fill *out. On failure returns why, and `reason` (a whole sentence without the pid, escaped) says
+ * what and what to do. Never blocks for long: one pass over the images. A process that is starting or about to exec is for
+ * the caller to retry.
+ */
+enum py_attach_error py_target__open(struct py_target *out, pid_t pid, char *reason, size_t reason_size);
+
+/* Another image may have become the runtime (dlopen, exec): is the one we know still valid? One read. */
+bool py_target__is_alive(struct py_target *target);
+
+struct py_thread {
+	py_addr tstate;
+	py_addr interp;
+	int64_t interp_id;
+	uint64_t thread_id;        /* pthread_self(), = fsbase on x86-64 glibc */
+	uint64_t native_thread_id; /* in the target's own pid namespace; 0 = version has none */
+};
+
+/* All thread states of all interpreters, at most `max`. Caps and cycle-proof. Number found, or -errno. */
+int py_target__threads(struct py_target *target, struct py_thread *out, size_t max);
