@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The little of an ELF file that is needed: where a section or a dynamic symbol lies in memory. Built on libelf
- * for section headers and symbol tables; files without (or with broken) section headers are served through PT_DYNAMIC.
- * The file is hostile: every offset is checked against its size.
+ * The little of an ELF file that is needed: where a section or a symbol lies in memory. Files without (or with
+ * broken) section headers are served through PT_DYNAMIC. The file is hostile and may change while it is read: each
+ * header is read once with pread, checked, and used from that copy; nothing is mapped, so a truncation cannot kill
+ * us. Hence no libelf, which allocates by whatever counts it finds.
  */
 #pragma once
 
@@ -33,11 +34,12 @@ uint64_t elf__link_base(const struct elf *elf);
 /* vaddr of the first byte of a mapping at this file offset: the PT_LOAD that contains it. 0 or -ENOENT. */
 int elf__vaddr_of_offset(const struct elf *elf, uint64_t offset, uint64_t *vaddr);
 
-/* Address and size of a section by name. 0 or -ENOENT (also when the section table is absent or broken). */
+/* Address and size of a loaded section by name. 0 or -ENOENT (also when the section table is absent or broken). */
 int elf__section(const struct elf *elf, const char *name, uint64_t *vaddr, uint64_t *size);
-/* A defined symbol from .dynsym (by section headers or PT_DYNAMIC + DT_HASH/DT_GNU_HASH), else .symtab. 0 or -ENOENT. */
+/* A defined symbol from the dynamic symbols (by PT_DYNAMIC + DT_HASH/DT_GNU_HASH or by section headers), else .symtab.
+ * Local symbols and thread-local ones (vaddr is their offset in the TLS block) are found too. 0 or -ENOENT. */
 int elf__symbol(const struct elf *elf, const char *name, struct elf_symbol *out);
 /* DT_SONAME, or "" ; borrowed until close. */
 const char *elf__soname(const struct elf *elf);
-/* PT_TLS: memory size and alignment. 0 or -ENOENT. */
+/* PT_TLS: memory size and alignment (a power of two, at least 1). 0 or -ENOENT. */
 int elf__tls(const struct elf *elf, uint64_t *memsz, uint64_t *align);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Readers of /proc/PID/{stat,task,comm,cmdline} and of our own status. A process can go at any moment: ENOENT
+ * from open and ESRCH from read both mean that, and both come out as -ESRCH. Formats:
+ * Documentation/filesystems/proc.rst.
+ */
+#include "os/proc.h"
+
+#include "base/util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NSEC_PER_SEC 1000000000ull
+
+/* At most size - 1 bytes of a file, NUL-terminated. Number of bytes or -errno. */
+static ssize_t read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t got = 0;
+
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+
+	while (len < size - 1) {
+		got = read(fd, text + len, size - 1 - len);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		len += got;
+	}
+	/* Some files of a task that has just died read as an error, others as empty; what came before it
+	 * counts. */
+	if (got < 0 && !len) {
+		got = -errno;
+		close(fd);
+		return got;
+	}
+	close(fd);
+	text[len] = '\0';
+	return len;
+}
+
+/* The kernel writes a newline in the name as \n and a backslash as \\ (fs/proc/array.c, proc_task_name). */
+static void unescape_comm(const char *from, const char *end, char *to, size_t size)
+{
+	size_t len = 0;
+
+	for (; from < end && len < size - 1; from++) {
+		if (*from == '\\' && from + 1 < end && (from[1] == 'n' || from[1] == '\\'))
+			to[len++] = *++from == 'n' ? '\n' : '\\';
+		else
+			to[len++] = *from;
+	}
+	to[len] = '\0';
+}
+
+int proc__stat(pid_t pid, struct proc_stat *out)
+{
+	unsigned long long utime, stime, start_ticks;
+	char path[64], text[2048];
+	char *name, *end;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	len = read_text(path, text, sizeof(text));
+	if (len < 0)
+		return len;
+
+	/* The name may hold anything, ") R 1" too; nothing after it holds a parenthesis. */
+	name = strchr(text, '(');
+	end = strrchr(text, ')');
+	if (!name || !end || end < name)
+		return len ? -EPROTO : -ESRCH;
+
+	if (sscanf(end + 1,
+		   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %u %*d %llu",
+		   &out->state, &out->ppid, &utime, &stime, &out->num_threads, &start_ticks) != 6)
+		return -EPROTO;
+
+	unescape_comm(name + 1, end, out->comm, sizeof(out->comm));
+	out->start_ticks = start_ticks;
+	out->cpu_ns = (utime + stime) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+	return 0;
+}
+
+int proc__cpu_ns(pid_t pid, uint64_t *out)
+{
+	struct proc_stat stat;
+	struct timespec ts;
+	clockid_t clock;
+	int err;
+
+	if (!clock_getcpuclockid(pid, &clock) && !clock_gettime(clock, &ts)) {
+		*out = ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+		return 0;
+	}
+	err = proc__stat(pid, &stat);
+	if (!err)
+		*out = stat.cpu_ns;
+	return err;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The numeric names in a directory, sorted. */
+static int list_pids(const char *path, struct proc_tasks *out)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(path);
+	int err = 0;
+
+	*out = (struct proc_tasks){};
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+
+	while (!err && (errno = 0, entry = readdir(dir))) {
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			err = vec__push(&out->tids, (pid_t)atoi(entry->d_name));
+	}
+	if (!err)
+		err = errno == ENOENT ? -ESRCH : -errno;
+	closedir(dir);
+	if (err) {
+		vec__free(&out->tids);
+		return err;
+	}
+	if (out->tids.len)
+		qsort(out->tids.items, out->tids.len, sizeof(*out->tids.items), compare_pids);
+	return 0;
+}
+
+int proc__tasks(pid_t pid, struct proc_tasks *out)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return list_pids(path, out);
+}
+
+int proc__children(pid_t pid, struct proc_tasks *out)
+{
+	struct proc_stat stat;
+	size_t kept = 0;
+	int err = list_pids("/proc", out);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < out->tids.len; i++) {
+		if (!proc__stat(out->tids.items[i], &stat) && stat.ppid == pid)
+			out->tids.items[kept++] = out->tids.items[i];
+	}
+	out->tids.len = kept;
+	return 0;
+}
+
+static int read_comm(const char *path, char *out, size_t size)
+{
+	ssize_t len = read_text(path, out, size);
+
+	if (len < 0)
+		return len;
+	/* The kernel adds one newline; any before it belong to the name. */
+	if (len && out[len - 1] == '\n')
+		out[len - 1] = '\0';
+	return 0;
+}
+
+int proc__task_comm(pid_t pid, pid_t tid, char *out, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	return read_comm(path, out, size);
+}
+
+int proc__cmdline(pid_t pid, char *out, size_t size)
+{
+	char path[64];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	len = read_text(path, out, size);
+	if (len < 0)
+		return len;
+
+	while (len && out[len - 1] == '\0')
+		len--;
+	if (!len) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		return read_comm(path, out, size);
+	}
+	for (ssize_t i = 0; i < len; i++) {
+		if (out[i] == '\0')
+			out[i] = ' ';
+	}
+	return 0;
+}
+
+/* What follows "NAME:" in a status file; NULL when there is no such line. */
+static const char *status_field(const char *status, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *line = status; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, name, len) && line[len] == ':')
+			return line + len + 1;
+	}
+	return NULL;
+}
+
+int proc__own_caps(uint64_t *effective, bool *in_user_ns)
+{
+	unsigned int inside, outside, count;
+	const char *field;
+	char text[8192];
+	ssize_t len;
+
+	len = read_text("/proc/self/status", text, sizeof(text));
+	if (len < 0)
+		return len;
+	field = status_field(text, "CapEff");
+	if (!field)
+		return -EPROTO;
+	*effective = strtoull(field, NULL, 16);
+
+	/* No such file: a kernel without user namespaces. */
+	len = read_text("/proc/self/uid_map", text, sizeof(text));
+	*in_user_ns = len >= 0 && (sscanf(text, "%u %u %u", &inside, &outside, &count) != 3 || inside ||
+				   outside || count != UINT32_MAX);
+	return 0;
+}
+
+uint64_t proc__own_rss(void)
+{
+	const char *field;
+	char text[8192];
+
+	if (read_text("/proc/self/status", text, sizeof(text)) < 0)
+		return 0;
+	field = status_field(text, "VmRSS");
+	return field ? strtoull(field, NULL, 10) * 1024 : 0;
+}
+
+uint64_t proc__own_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
