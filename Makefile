@@ -53,7 +53,7 @@ $(OUT)/user/%.o: user/%.c
 $(OUT)/pybpfprof.bpf.o: bpf/pybpfprof.bpf.c
 	$(call msg,BPF,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $(@:.bpf.o=.tmp.bpf.o)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $(@:.bpf.o=.tmp.bpf.o)
 	$(Q)$(BPFTOOL) gen object $@ $(@:.bpf.o=.tmp.bpf.o)
 
 $(OUT)/pybpfprof.skel.h: $(OUT)/pybpfprof.bpf.o

@@ -39,7 +39,7 @@ struct pbp_target {
 	__u64 slot_module;	   /* PBP_SLOT_DTV: TLS module id */
 	__u32 slot_kind;	   /* PBP_SLOT_* */
 	__u32 epoch;		   /* goes into every stack id: a new attach (exec) starts new ids */
-	__u16 ts_bytes;		   /* bytes of a thread state to read, from its start; at most PBP_TSTATE_BYTES */
+	__u16 ts_bytes;		   /* bytes of a thread state to read, from its start; less than PBP_TSTATE_BYTES */
 	__u16 ts_next;
 	__u16 ts_interp;
 	__u16 ts_thread_id;
@@ -50,7 +50,7 @@ struct pbp_target {
 	__u32 ts_attached_mask;	   /* ... it is if (value & mask) == want */
 	__u32 ts_attached_want;
 	__u16 cframe_frame;	   /* 3.11, 3.12: offset of current_frame in the cframe */
-	__u16 fr_bytes;		   /* bytes of a frame to read, from its start; at most PBP_FRAME_BYTES */
+	__u16 fr_bytes;		   /* bytes of a frame to read, from its start; less than PBP_FRAME_BYTES */
 	__u16 fr_previous;
 	__u16 fr_code;
 	__u16 fr_instr;		   /* instruction pointer (8 bytes), or f_lasti (4 bytes) with fr_instr_is_index */
@@ -72,7 +72,6 @@ enum pbp_record_type {
 	PBP_STACK = 1, /* struct pbp_stack: a chain of frames not sent before */
 	PBP_SAMPLE,    /* struct pbp_sample */
 	PBP_EXEC,      /* struct pbp_process: a target called execve */
-	PBP_EXIT,      /* struct pbp_process: the last thread of a target is gone */
 };
 
 /* pbp_frame.flags */
@@ -91,7 +90,7 @@ struct pbp_stack {
 	__u64 id;	/* hash over all frames but the leaf's instr, tgid, epoch; keyed by a random seed */
 	__u32 count;	/* number of frames, leaf first */
 	__u32 reserved;
-	struct pbp_frame frames[];
+	/* struct pbp_frame frames[count] follow */
 };
 
 /* How a walk ended. X(identifier, what a user reads) */
@@ -167,7 +166,7 @@ static inline __u32 pbp_ident_fold(const __u64 *words, __u32 count)
 }
 
 _Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
-_Static_assert(__builtin_offsetof(struct pbp_stack, frames) == 24, "pbp_stack is part of the ABI");
+_Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
 _Static_assert(sizeof(struct pbp_sample) == 72, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_target) == 96, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 128 * 1024, "a record must stay far below the ring's size");

@@ -29,6 +29,19 @@ int profile__init(struct profile *profile, uint32_t max_nodes);
 void profile__free(struct profile *profile);
 
 /*
+ * The frames as a report shows them: frames that differ only in what the grouping leaves out share a group. A group
+ * is a frame whose `line` is the one to print (executing line or first line) and whose first_line is 0.
+ */
+struct profile_groups {
+	struct frame_table groups;
+	uint32_t *of_frame; /* frame id -> group id */
+};
+
+/* 0 or -ENOMEM; free in either case. */
+int profile_groups__init(struct profile_groups *groups, const struct profile *profile, enum group_by group);
+void profile_groups__free(struct profile_groups *groups);
+
+/*
  * One row of a flat report. self: samples whose innermost frame is this one; total: samples with the frame anywhere
  * in the stack, counted once a sample however often it recurs.
  */
@@ -42,6 +55,6 @@ struct profile_rows {
 	VEC(struct profile_row) rows;
 };
 
-/* Fold the trie into rows, largest self first, then total, then name. 0 or -ENOMEM. */
+/* Fold the trie into rows, largest self first, then total, then name, file and line. 0 or -ENOMEM (no rows then). */
 int profile__rows(const struct profile *profile, enum group_by group, struct profile_rows *out);
 void profile_rows__free(struct profile_rows *rows);

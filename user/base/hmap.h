@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * u64 -> u64 hash map: open addressing, linear probing, power-of-two capacity, load at most 3/4.
- * Keys are mixed before use, so addresses and small integers are fine as keys. Any key value is allowed,
- * 0 included. Zero-initialised is an empty map.
+ * Keys are mixed with a number that differs from run to run, so addresses and small integers are fine as keys, and
+ * a target that chooses its addresses cannot make them collide. Any key value is allowed, 0 included.
+ * Zero-initialised is an empty map.
  */
 #pragma once
 
@@ -15,11 +16,16 @@ struct hmap_slot {
 	uint64_t value;
 };
 
+/*
+ * A lookup touches one array only: key 0 marks a free slot, and the entry whose key is 0 has a place of its own
+ * behind the others.
+ */
 struct hmap {
-	struct hmap_slot *slots; /* cap of them */
-	uint8_t *used;           /* 1 where slots[i] holds an entry */
+	struct hmap_slot *slots; /* cap of them, and one for key 0 */
 	size_t cap;              /* 0 or a power of two */
-	size_t len;
+	size_t len;              /* entries, key 0 included */
+	uint64_t seed;
+	bool has_zero;
 };
 
 /* Pointer to the value, valid until the next hmap__set/del/clear; NULL when absent. */
@@ -37,3 +43,5 @@ const struct hmap_slot *hmap__next(const struct hmap *map, size_t *iter);
 
 /* The mixing function, for other tables: a good 64 -> 64 bit permutation. */
 uint64_t hmap_mix(uint64_t x);
+/* For other tables too: a number that is the same all through a run and that a target cannot know. */
+uint64_t hmap_seed(void);

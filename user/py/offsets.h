@@ -17,7 +17,7 @@
  * _Py_DebugOffsets where it has them.
  */
 #define PY_OFFSETS(X)                                                                                            \
-	X(runtime_interpreters_head) X(runtime_finalizing) X(runtime_auto_tss_key)                               \
+	X(runtime_interpreters_head) X(runtime_finalizing) X(runtime_auto_tss_key) X(runtime_main_thread)        \
 	X(interp_id) X(interp_next) X(interp_threads_head) X(interp_gc_collecting) X(interp_generation)          \
 	X(interp_ceval_gil)                                                                                      \
 	X(thread_size) X(thread_prev) X(thread_next) X(thread_interp) X(thread_current_frame)                    \
@@ -48,6 +48,9 @@ static inline uint32_t py_version_major(uint32_t hex) { return hex >> 24; }
 static inline uint32_t py_version_minor(uint32_t hex) { return hex >> 16 & 0xff; }
 /* "3.14.2", "3.15.0b1"; buf of at least 24 bytes. Returns buf. */
 const char *py_version_format(uint32_t hex, char *buf, size_t size);
+
+/* For messages: "Python 3.16 is not supported (3.13 to 3.15 are)". */
+#define PY_SUPPORTED_VERSIONS "3.13 to 3.15"
 
 /* Bytes to read from the start of _PyRuntime to decode any known table. */
 #define PY_DEBUG_OFFSETS_MAX 1024

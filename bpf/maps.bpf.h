@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Every map and knob of the kernel side, with who writes and who reads it. Knobs in .rodata are set before load, so
+ * that the verifier drops dead code; variables in .bss are shared while running.
+ */
+#pragma once
+
+/* Set by user space before load. */
+const volatile __u32 max_frames = PBP_MAX_FRAMES; /* budget of one walk, from the rate */
+const volatile __u64 hash_seed = 1;		  /* random: a target cannot make two stacks collide on purpose */
+
+/* Written by user space, read here. */
+__u32 pidns_level = 0;	   /* depth of the profiler's pid namespace: ids are sent as it numbers them */
+__u32 reader_idle = 0;	   /* the reader has stopped polling: wake it for the next record */
+__u32 check_duplicates = 0; /* some threads may have both an inherited and an own event (thread born during attach) */
+
+/* Written and read here. */
+__u64 last_wakeup_ns = 0;
+
+/* Wake-ups from the interrupt are paid by the target: at most 100 a second over all CPUs. */
+#define WAKEUP_INTERVAL_NS 10000000ull
+
+/* tgid -> how to walk it. Written by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct pbp_target);
+} targets SEC(".maps");
+
+/* All records. Read by user space; sized there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PBP_COUNTER_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/*
+ * Working memory of one walk. An array indexed by CPU, since a per-CPU map refuses values over 32 KiB. A perf-event
+ * program is not interrupted by another one on its CPU, so one each is enough.
+ */
+struct scratch {
+	__u8 tstate[PBP_TSTATE_BYTES];
+	__u8 frame[PBP_FRAME_BYTES];
+	__u8 ident[PBP_IDENT_BYTES];
+	struct pbp_stack stack; /* header of the record; its frames follow */
+	struct pbp_frame frames[PBP_MAX_FRAMES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratch_memory SEC(".maps");
+
+/*
+ * Stacks and code objects already sent: direct-mapped caches of their hashes. A displaced entry is sent again, which costs
+ * bytes and nothing else. Written only after the ring buffer took the record.
+ */
+#define SENT_STACKS 32768
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SENT_STACKS);
+	__type(key, __u32);
+	__type(value, __u64);
+} sent_stacks SEC(".maps");
+
+#define SENT_CODES 16384
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SENT_CODES);
+	__type(key, __u32);
+	__type(value, __u64);
+} sent_codes SEC(".maps");
+
+/* What is known of a thread that no slot could tell, or that has an event of its own. Keyed by kernel tid. */
+struct thread {
+	__u64 start_time; /* of the task this is about: tids are reused */
+	__u64 tstate;	  /* last thread state found by a list walk, 0 = none */
+	__u64 retry_ns;	  /* no list walk before this time */
+	__u32 own_event;  /* an event was opened on this very thread */
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+static __always_inline void count(__u32 counter)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
+
+	if (value)
+		(*value)++;
+}

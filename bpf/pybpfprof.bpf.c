@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * START HERE (kernel side). on_tick runs in the timer interrupt of a target's thread: it finds the thread's Python state
+ * (tstate.bpf.h), walks its frames (walk.bpf.h) and sends a sample (emit.bpf.h). on_exec tells when a target becomes
+ * another program. Everything the target owns is only read, and all of it is taken for hostile.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "pybpfprof.h"
+#include "maps.bpf.h"
+#include "compat.bpf.h"
+#include "walk.bpf.h"
+#include "tstate.bpf.h"
+#include "emit.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Id of a task in the profiler's pid namespace, which is the numbering that user space knows. */
+static __always_inline __u32 local_id(struct task_struct *task)
+{
+	struct pid *pid = task->thread_pid;
+	__u32 offset = bpf_core_field_offset(struct pid, numbers) + pidns_level * bpf_core_type_size(struct upid);
+	__u32 id = 0;
+
+	if (bpf_core_field_exists(struct upid, nr))
+		bpf_probe_read_kernel(&id, sizeof(id), (void *)pid + offset + bpf_core_field_offset(struct upid, nr));
+	return id;
+}
+
+static __always_inline void fill_ids(struct pbp_sample *sample, struct task_struct *task)
+{
+	if (pidns_level) {
+		sample->tid = local_id(task);
+		sample->tgid = local_id(task->group_leader);
+	} else {
+		sample->tid = task->pid;
+		sample->tgid = task->tgid;
+	}
+}
+
+/*
+ * A thread born while events were being attached can have two: one inherited from its parent, one of its own. The own
+ * one counts.
+ */
+static __always_inline bool is_duplicate(void *ctx, struct task_struct *task)
+{
+	struct perf_event *event = NULL;
+	struct perf_event *parent = NULL;
+	struct thread *thread;
+
+	bpf_probe_read_kernel(&event, sizeof(event), ctx + bpf_core_field_offset(struct bpf_perf_event_data_kern, event));
+	parent = BPF_CORE_READ(event, parent);
+	thread = thread_of(task, !parent);
+	if (thread && !parent)
+		thread->own_event = 1;
+	return thread && parent && thread->own_event;
+}
+
+static __always_inline void fill_state(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch)
+{
+	__u64 interp = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_interp);
+	__u32 collecting = 0;
+
+	if (target->ts_attached != PBP_NONE) {
+		__u32 state = scratch_u32(scratch->tstate, PBP_TSTATE_BYTES, target->ts_attached);
+
+		if ((state & target->ts_attached_mask) == target->ts_attached_want)
+			sample->flags |= PBP_SAMPLE_ATTACHED;
+	}
+	if (target->ts_exception != PBP_NONE &&
+	    scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_exception))
+		sample->flags |= PBP_SAMPLE_RAISING;
+	if (target->in_gc_collecting) {
+		bpf_probe_read_user(&collecting, sizeof(collecting), (void *)(interp + target->in_gc_collecting));
+		if (collecting)
+			sample->flags |= PBP_SAMPLE_GC;
+	}
+	if (target->in_generation)
+		sample->generation = read_user_u64(interp + target->in_generation);
+}
+
+static __always_inline __u64 first_frame(const struct pbp_target *target, struct scratch *scratch)
+{
+	__u64 frame = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_frame);
+
+	return target->cframe_frame == PBP_NONE || !frame ? frame : read_user_u64(frame + target->cframe_frame);
+}
+
+/* Walk the thread whose state is in scratch and fill in the sample. Returns whether the sample may be sent. */
+static __always_inline bool take_stack(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch,
+				       bool use_loop, bool *urgent)
+{
+	struct walk walk = {
+		.target = target,
+		.scratch = scratch,
+		.frame = first_frame(target, scratch),
+		.base_frame = target->ts_base_frame == PBP_NONE ? 0 : sample->tstate + target->ts_base_frame,
+		.hash = hash_seed ^ sample->tgid ^ (__u64)target->epoch << 32,
+		.limit = max_frames,
+	};
+
+	repeat(use_loop, 2 * max_frames, walk_step, &walk);
+	sample->leaf_instr = walk.leaf_instr;
+	if (walk.frame) {
+		sample->status = walk.faulted ? PBP_STATUS_FRAME_FAULT : PBP_STATUS_DEEP;
+		sample->link_frame = walk.last_frame;
+		sample->tail_frame = walk.frame;
+		*urgent = true;
+	} else if (!walk.count) {
+		sample->status = PBP_STATUS_NO_FRAMES;
+	}
+	if (!walk.count)
+		return true;
+	sample->stack_id = hash_mix(walk.hash, walk.count);
+	return !send_stack(scratch, &walk, sample->tgid, sample->stack_id, use_loop, urgent);
+}
+
+static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pbp_sample sample = { .type = PBP_SAMPLE };
+	struct pbp_target *target;
+	struct scratch *memory;
+	__u32 cpu = bpf_get_smp_processor_id();
+	bool faulted = false, urgent = false;
+
+	fill_ids(&sample, task);
+	target = bpf_map_lookup_elem(&targets, &sample.tgid);
+	memory = bpf_map_lookup_elem(&scratch_memory, &cpu);
+	if (!target || !memory)
+		return 0;
+	if (check_duplicates && is_duplicate(ctx, task)) {
+		count(PBP_COUNTER_DUPLICATE);
+		return 0;
+	}
+	count(PBP_COUNTER_TICKS);
+	sample.time_ns = bpf_ktime_get_ns();
+	if (!(ctx->regs.cs & 3))
+		sample.flags |= PBP_SAMPLE_KERNEL;
+	if (!target->interpreters_head) {
+		sample.status = PBP_STATUS_NO_TARGET;
+	} else {
+		sample.tstate = find_tstate(target, memory, task, sample.time_ns, use_loop, &faulted);
+		if (!sample.tstate) {
+			sample.status = faulted ? PBP_STATUS_TSTATE_FAULT : PBP_STATUS_NO_TSTATE;
+		} else {
+			fill_state(&sample, target, memory);
+			if (!take_stack(&sample, target, memory, use_loop, &urgent))
+				return 0;
+		}
+	}
+	send_sample(&sample, urgent);
+	return 0;
+}
+
+SEC("?perf_event")
+int on_tick(struct bpf_perf_event_data *ctx)
+{
+	return tick(ctx, true);
+}
+
+/* For kernels without bpf_loop. */
+SEC("?perf_event")
+int on_tick_bounded(struct bpf_perf_event_data *ctx)
+{
+	return tick(ctx, false);
+}
+
+/* What any sampler pays: the same event with nothing done. For scripts/bench. */
+SEC("?perf_event")
+int on_tick_empty(struct bpf_perf_event_data *ctx)
+{
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	struct pbp_process record = { .type = PBP_EXEC, .time_ns = bpf_ktime_get_ns() };
+	struct pbp_target *target;
+
+	record.tgid = pidns_level ? local_id(task->group_leader) : task->tgid;
+	target = bpf_map_lookup_elem(&targets, &record.tgid);
+	if (!target)
+		return 0;
+	target->interpreters_head = 0; /* the old program's memory is gone; user space looks again */
+	if (bpf_ringbuf_output(&events, &record, sizeof(record), wakeup_flags(record.time_ns, true)))
+		count(PBP_COUNTER_LOST_PROCESS);
+	return 0;
+}
+
+/* Run once by user space, for the depth of its own pid namespace. */
+SEC("raw_tp")
+int own_pidns_level(void *ctx)
+{
+	return bpf_get_current_task_btf()->thread_pid->level;
+}

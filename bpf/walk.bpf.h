@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Thread state -> chain of frames. One walker for all versions, driven by struct pbp_target; no CPython offset is written here.
+ * Also compiled for the host, where tests run it on memory images (tests/host_shim.h). The thread being walked is the interrupted
+ * one, so its chain cannot change meanwhile; it can still be garbage, so every step is bounded and masked.
+ */
+#pragma once
+
+struct walk {
+	const struct pbp_target *target;
+	struct scratch *scratch;
+	__u64 frame;	  /* the next frame to read, 0 = the chain has ended */
+	__u64 last_frame; /* the last one read */
+	__u64 base_frame; /* the sentinel of this thread, 0 = version has none */
+	__u64 hash;
+	__u64 leaf_instr;
+	__u32 count; /* frames recorded */
+	__u32 limit; /* ... at most */
+	__u32 faulted;
+	__u32 reserved;
+};
+
+/* Offsets come from a map that could change under us: they are masked where they are used, not checked before. */
+static __always_inline __u64 scratch_u64(const __u8 *bytes, __u32 size, __u32 offset)
+{
+	return *(const __u64 *)(bytes + (offset & (size - 8)));
+}
+
+static __always_inline __u32 scratch_u32(const __u8 *bytes, __u32 size, __u32 offset)
+{
+	return *(const __u32 *)(bytes + (offset & (size - 4)));
+}
+
+static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 32;
+}
+
+/* Identity of the code object at `code`: tells it from an earlier one at the same address. 0 when unreadable. */
+static __always_inline __u32 read_ident(struct walk *walk, __u64 code)
+{
+	const struct pbp_target *target = walk->target;
+	__u64 *words = (__u64 *)walk->scratch->ident;
+	__u32 bytes = target->co_ident_bytes & (PBP_IDENT_BYTES - 1);
+
+	if (target->co_ident == PBP_NONE)
+		return 0;
+	words[0] = words[1] = words[2] = words[3] = 0;
+	if (bpf_probe_read_user(words, bytes, (void *)(code + target->co_ident)))
+		return 0;
+	return bytes == 4 ? (__u32)words[0] : pbp_ident_fold(words, PBP_IDENT_BYTES / 8);
+}
+
+static __always_inline void record_frame(struct walk *walk, __u64 code, __u64 instr)
+{
+	__u32 ident = read_ident(walk, code);
+	__u32 i = walk->count;
+	struct pbp_frame *frame;
+
+	if (i >= PBP_MAX_FRAMES)
+		return;
+	frame = &walk->scratch->frames[i];
+	frame->code = code;
+	frame->ident = ident;
+	frame->flags = 0;
+	walk->hash = hash_mix(walk->hash, code);
+	if (i == 0) {
+		/* The leaf's own instruction changes with every sample; it is sent apart, so that the stack stays the same. */
+		walk->leaf_instr = instr;
+		instr = 0;
+	}
+	frame->instr = instr;
+	walk->hash = hash_mix(walk->hash, instr ^ (__u64)ident << 32);
+	walk->count = i + 1;
+}
+
+/* A C entry marker: the frame recorded last was called from C. */
+static __always_inline void record_marker(struct walk *walk, __u64 frame)
+{
+	__u32 i = walk->count - 1;
+
+	if (i < PBP_MAX_FRAMES && frame != walk->base_frame) {
+		walk->scratch->frames[i].flags |= PBP_FRAME_C_BELOW;
+		walk->hash = hash_mix(walk->hash, PBP_FRAME_C_BELOW);
+	}
+}
+
+/* One frame. Returns 1 when the walk is over. */
+static long walk_step(__u32 step, struct walk *walk)
+{
+	const struct pbp_target *target = walk->target;
+	__u8 *bytes = walk->scratch->frame;
+	__u64 address = walk->frame;
+	__u64 code, instr;
+	__u32 owner = 0;
+
+	if (!address || walk->count >= walk->limit)
+		return 1;
+	if (bpf_probe_read_user(bytes, target->fr_bytes & (PBP_FRAME_BYTES - 1), (void *)address)) {
+		walk->faulted = 1;
+		return 1;
+	}
+	if (target->fr_owner != PBP_NONE)
+		owner = bytes[target->fr_owner & (PBP_FRAME_BYTES - 1)];
+	if (target->fr_first_other_owner && owner >= target->fr_first_other_owner) {
+		record_marker(walk, address);
+	} else {
+		code = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask;
+		instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr) :
+						    scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
+		record_frame(walk, code, instr);
+		walk->last_frame = address;
+	}
+	walk->frame = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_previous);
+	return 0;
+}
+LOOP_BODY(walk_step, struct walk)

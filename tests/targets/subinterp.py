@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""subinterp.py [idle|both]: a thread runs inner() in a second interpreter; the main one sleeps, or runs outer().
+
+Right profile of idle (the default): inner at about 100 %. Of both: inner and outer, sharing one CPU where the
+interpreters share a GIL. (Before 3.12 they do, and the main thread may starve.)
+"""
+import os
+import signal
+import sys
+import threading
+import time
+
+signal.alarm(int(os.environ.get("PBP_LIMIT", "120")))
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+mode = sys.argv[1] if len(sys.argv) > 1 else "idle"
+
+text = """
+import time
+def inner():
+    n = 0
+    while True:
+        sum(range(200))
+        n += 1
+        if n % 2000 == 0:
+            time.sleep(0.0001)
+inner()
+"""
+
+
+def outer():
+    while True:
+        sum(range(200))
+
+
+def second():
+    interpreters.run_string(interpreters.create(), text)
+
+
+threading.Thread(target=second, daemon=True).start()
+time.sleep(0.5)
+print("ready", flush=True)
+if mode == "both":
+    outer()
+time.sleep(1e6)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The profile and its flat view. Rows are counted in one walk over the trie: a row's total grows by a node's whole
+ * subtree exactly when the row enters the current path, so recursion counts a sample once.
+ */
+#include "agg/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int profile__init(struct profile *profile, uint32_t max_nodes)
+{
+	int err;
+
+	*profile = (struct profile){0};
+	err = strtab__new(&profile->strings);
+	if (!err)
+		err = trie__init(&profile->trie, max_nodes);
+	if (err)
+		profile__free(profile);
+	return err;
+}
+
+void profile__free(struct profile *profile)
+{
+	if (!profile)
+		return;
+	trie__free(&profile->trie);
+	frame_table__free(&profile->frames);
+	strtab__free(profile->strings);
+	profile->strings = NULL;
+}
+
+int profile_groups__init(struct profile_groups *groups, const struct profile *profile, enum group_by group)
+{
+	size_t len = profile->frames.frames.len;
+
+	*groups = (struct profile_groups){0};
+	groups->of_frame = calloc(len ?: 1, sizeof(*groups->of_frame));
+	if (!groups->of_frame)
+		return -ENOMEM;
+	for (size_t id = 0; id < len; id++) {
+		struct frame frame = *frame_table__get(&profile->frames, (uint32_t)id);
+
+		if (group == GROUP_FUNCTION)
+			frame.line = frame.first_line;
+		frame.first_line = 0;
+		groups->of_frame[id] = frame_table__add(&groups->groups, &frame);
+		if (groups->of_frame[id] == UINT32_MAX)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void profile_groups__free(struct profile_groups *groups)
+{
+	if (!groups)
+		return;
+	frame_table__free(&groups->groups);
+	free(groups->of_frame);
+	groups->of_frame = NULL;
+}
+
+/* One row for each group, nothing counted yet. */
+static int make_rows(const struct frame_table *groups, struct profile_rows *out)
+{
+	int err = vec__reserve(&out->rows, groups->frames.len);
+
+	for (size_t id = 0; !err && id < groups->frames.len; id++) {
+		const struct frame *frame = frame_table__get(groups, (uint32_t)id);
+
+		out->rows.items[out->rows.len++] = (struct profile_row){
+			.function = frame->function,
+			.file = frame->file,
+			.line = frame->line,
+			.kind = frame->kind,
+		};
+	}
+	return err;
+}
+
+static int count_rows(const struct trie *trie, const uint32_t *row_of_frame, struct profile_rows *out)
+{
+	uint32_t *on_path = calloc(out->rows.len ?: 1, sizeof(*on_path));
+	uint64_t *totals = trie__totals(trie);
+	struct trie_walk walk = {0};
+	int err = on_path && totals ? trie_walk__open(&walk, trie) : -ENOMEM;
+
+	while (!err && trie_walk__next(&walk)) {
+		const struct trie_node *node = &trie->nodes.items[walk.node];
+		uint32_t id = row_of_frame[node->frame];
+
+		if (!walk.entering) {
+			on_path[id]--;
+			continue;
+		}
+		out->rows.items[id].self += node->self;
+		if (on_path[id]++ == 0)
+			out->rows.items[id].total += totals[walk.node];
+	}
+	trie_walk__close(&walk);
+	free(totals);
+	free(on_path);
+	return err;
+}
+
+/* Frames can be known without a sample, e.g. when the trie had no room for their stack. */
+static void drop_empty(struct profile_rows *out)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < out->rows.len; i++)
+		if (out->rows.items[i].total)
+			out->rows.items[kept++] = out->rows.items[i];
+	out->rows.len = kept;
+}
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* A total order on distinct rows, so that the same profile always gives the same report. */
+static int compare_rows(const void *left, const void *right, void *strings)
+{
+	const struct profile_row *a = left, *b = right;
+
+	return compare_numbers(b->self, a->self) ?: compare_numbers(b->total, a->total)
+	       ?: strcmp(strtab__get(strings, a->function), strtab__get(strings, b->function))
+	       ?: strcmp(strtab__get(strings, a->file), strtab__get(strings, b->file))
+	       ?: compare_numbers(a->line, b->line) ?: compare_numbers(a->kind, b->kind);
+}
+
+int profile__rows(const struct profile *profile, enum group_by group, struct profile_rows *out)
+{
+	struct profile_groups groups;
+	int err;
+
+	*out = (struct profile_rows){0};
+	err = profile_groups__init(&groups, profile, group);
+	if (!err)
+		err = make_rows(&groups.groups, out);
+	if (!err)
+		err = count_rows(&profile->trie, groups.of_frame, out);
+	profile_groups__free(&groups);
+	if (err) {
+		profile_rows__free(out);
+		return err;
+	}
+
+	drop_empty(out);
+	if (out->rows.len)
+		qsort_r(out->rows.items, out->rows.len, sizeof(*out->rows.items), compare_rows, profile->strings);
+	return 0;
+}
+
+void profile_rows__free(struct profile_rows *rows)
+{
+	if (rows)
+		vec__free(&rows->rows);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The few kernel types that the BPF side touches, trimmed by hand, so that a build needs neither BTF nor kernel headers. Layouts
+ * here don't matter: every access is relocated by CO-RE against the running kernel, except the uapi types, which are
+ * fixed. To look up more: bpftool btf dump file /sys/kernel/btf/vmlinux format c.
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+#define true  1
+#define false 0
+#define NULL  ((void *)0)
+
+/* uapi: linux/bpf.h */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum {
+	BPF_ANY = 0,
+};
+enum {
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
+	BPF_RB_RING_SIZE = 1,
+};
+
+/* uapi: asm/ptrace.h (x86-64) and linux/bpf_perf_event.h; only cs is read, to tell user from kernel mode. */
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+struct bpf_perf_event_data {
+	struct pt_regs regs;
+	__u64 sample_period;
+	__u64 addr;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct upid {
+	int nr;
+};
+
+/* Ids of a task or thread group, one per pid namespace level. */
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct thread_struct {
+	unsigned long fsbase; /* x86-64: the thread pointer, which CPython's thread_id equals */
+};
+
+struct task_struct {
+	int pid;
+	int tgid;
+	__u64 start_time; /* with pid: the identity of a thread */
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	struct thread_struct thread;
+};
+
+struct perf_event {
+	struct perf_event *parent; /* NULL unless inherited */
+};
+
+/* What the context of a perf_event program really is, behind struct bpf_perf_event_data. */
+struct bpf_perf_event_data_kern {
+	struct perf_event *event;
+};
+
+#pragma clang attribute pop
