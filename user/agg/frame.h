@@ -16,15 +16,15 @@ enum frame_kind {
 
 struct frame {
 	uint32_t function;   /* strtab id of the qualified name */
-	uint32_t file;       /* strtab id of co_filename; 0 for FRAME_SPECIAL */
-	uint32_t line;       /* executing line; 0 = unknown */
-	uint32_t first_line; /* line of the def; 0 = unknown. Two functions of one name in one file differ here. */
+	uint32_t file;	     /* strtab id of co_filename; 0 for FRAME_SPECIAL */
+	uint32_t line;	     /* executing line; 0 = unknown */
+	uint32_t first_line; /* line of the def; 0 = unknown; tells two functions of one name apart */
 	enum frame_kind kind;
 };
 
 struct frame_table {
 	VEC(struct frame) frames;
-	struct hmap index; /* hash of the frame -> first id + 1 of a chain */
+	struct hmap index;  /* hash of the frame -> first id + 1 of a chain */
 	VEC(uint32_t) next; /* chain of equal hashes: next id + 1, or 0 */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The profile and its flat view. Rows are counted in one walk over the trie: a row's total grows by a node's whole
- * subtree exactly when the row enters the current path, so recursion counts a sample once.
+ * The profile and its flat view. Rows are counted in one walk over the trie: a row's total grows by a node's
+ * whole subtree exactly when the row enters the current path, so recursion counts a sample once.
  */
 #include "agg/profile.h"
 
@@ -150,7 +150,8 @@ int profile__rows(const struct profile *profile, enum group_by group, struct pro
 
 	drop_empty(out);
 	if (out->rows.len)
-		qsort_r(out->rows.items, out->rows.len, sizeof(*out->rows.items), compare_rows, profile->strings);
+		qsort_r(out->rows.items, out->rows.len, sizeof(*out->rows.items), compare_rows,
+			profile->strings);
 	return 0;
 }
 

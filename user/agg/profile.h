@@ -17,11 +17,11 @@ struct profile {
 	struct frame_table frames;
 	struct trie trie;
 	/* metadata */
-	uint64_t samples;          /* sum of all weights: samples taken, whatever their stack says */
-	uint64_t period_ns;        /* CPU time that one sample stands for */
+	uint64_t samples;   /* sum of all weights: samples taken, whatever their stack says */
+	uint64_t period_ns; /* CPU time that one sample stands for */
 	uint64_t start_realtime_ns;
 	uint64_t duration_ns;
-	const char *command;       /* what was profiled, already escaped; borrowed from the session */
+	const char *command; /* what was profiled, already escaped; borrowed from the session */
 };
 
 /* 0 or -ENOMEM. */
@@ -29,8 +29,8 @@ int profile__init(struct profile *profile, uint32_t max_nodes);
 void profile__free(struct profile *profile);
 
 /*
- * The frames as a report shows them: frames that differ only in what the grouping leaves out share a group. A group
- * is a frame whose `line` is the one to print (executing line or first line) and whose first_line is 0.
+ * The frames as a report shows them: frames that differ only in what the grouping leaves out share a group. A
+ * group is a frame whose `line` is the one to print (executing line or first line) and whose first_line is 0.
  */
 struct profile_groups {
 	struct frame_table groups;
@@ -42,11 +42,12 @@ int profile_groups__init(struct profile_groups *groups, const struct profile *pr
 void profile_groups__free(struct profile_groups *groups);
 
 /*
- * One row of a flat report. self: samples whose innermost frame is this one; total: samples with the frame anywhere
- * in the stack, counted once a sample however often it recurs.
+ * One row of a flat report. self: samples whose innermost frame is this one; total: samples with the frame
+ * anywhere in the stack, counted once a sample however often it recurs.
  */
 struct profile_row {
-	uint32_t function, file, line; /* strtab ids; line = executing line (GROUP_LINE) or first line (GROUP_FUNCTION) */
+	uint32_t function, file; /* strtab ids */
+	uint32_t line;		 /* executing line (GROUP_LINE) or first line (GROUP_FUNCTION) */
 	enum frame_kind kind;
 	uint64_t self, total;
 };
@@ -55,6 +56,6 @@ struct profile_rows {
 	VEC(struct profile_row) rows;
 };
 
-/* Fold the trie into rows, largest self first, then total, then name, file and line. 0 or -ENOMEM (no rows then). */
+/* Fold the trie into rows, largest self first, then total, name, file, line. 0 or -ENOMEM (no rows then). */
 int profile__rows(const struct profile *profile, enum group_by group, struct profile_rows *out);
 void profile_rows__free(struct profile_rows *rows);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Stack trie as one array of nodes in order of birth, so a parent always stands before its children: a backward
- * pass sees every node after all its descendants. Children are found through a hash of (parent, frame); they are
- * linked as lists only for a depth-first walk.
+ * Stack trie as one array of nodes in order of birth, so a parent always stands before its children: a
+ * backward pass sees every node after all its descendants. Children are found through a hash of (parent,
+ * frame); they are linked as lists only for a depth-first walk.
  */
 #include "agg/trie.h"
 

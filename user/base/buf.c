@@ -2,9 +2,10 @@
 /*
  * Growable output bytes, and the one place that makes foreign text safe to print.
  *
- * Escaping is reversible. In a run of backslashes followed by what reads as an escape ("x" and two hex digits, "u"
- * and four), an odd number means that the last one starts a real escape and the others are halves of pairs; an even
- * number means pairs only. Any other run stands for itself, so that ordinary text stays as it is.
+ * Escaping is reversible. In a run of backslashes followed by what reads as an escape ("x" and two hex
+ * digits, "u" and four), an odd number means that the last one starts a real escape and the others are halves
+ * of pairs; an even number means pairs only. Any other run stands for itself, so that ordinary text stays as
+ * it is.
  */
 #include "base/buf.h"
 
@@ -142,7 +143,8 @@ static size_t add_backslashes(struct buf *buf, const char *s, size_t len, const 
 {
 	size_t run = strspn(s, "\\"), count = run;
 
-	if (run < len && (classify(s + run, len - run, also).output != AS_IS || reads_as_escape(s + run, also)))
+	if (run < len &&
+	    (classify(s + run, len - run, also).output != AS_IS || reads_as_escape(s + run, also)))
 		count *= 2;
 	while (count--)
 		buf__addc(buf, '\\');
@@ -182,7 +184,7 @@ int buf__write_fd(const struct buf *buf, int fd)
 			continue;
 		}
 		if (errno == EAGAIN) {
-			/* Another program made the shared terminal or pipe non-blocking: wait as if it were not. */
+			/* Someone made the shared terminal or pipe non-blocking: wait as if it were not. */
 			struct pollfd wait = {.fd = fd, .events = POLLOUT};
 
 			if (poll(&wait, 1, -1) < 0 && errno != EINTR)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Linear probing over one array of (key, value). Invariant: between an entry's home slot and the slot it is in
- * there is no free slot; insertion keeps it by taking the first free one, deletion by shifting entries back.
+ * Linear probing over one array of (key, value). Invariant: between an entry's home slot and the slot it is
+ * in there is no free slot; insertion keeps it by taking the first free one, deletion by shifting entries
+ * back.
  */
 #include "base/hmap.h"
 

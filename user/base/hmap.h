@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * u64 -> u64 hash map: open addressing, linear probing, power-of-two capacity, load at most 3/4.
- * Keys are mixed with a number that differs from run to run, so addresses and small integers are fine as keys, and
- * a target that chooses its addresses cannot make them collide. Any key value is allowed, 0 included.
- * Zero-initialised is an empty map.
+ * Keys are mixed with a number that differs from run to run, so addresses and small integers are fine as
+ * keys, and a target that chooses its addresses cannot make them collide. Any key value is allowed, 0
+ * included. Zero-initialised is an empty map.
  */
 #pragma once
 
@@ -17,13 +17,13 @@ struct hmap_slot {
 };
 
 /*
- * A lookup touches one array only: key 0 marks a free slot, and the entry whose key is 0 has a place of its own
- * behind the others.
+ * A lookup touches one array only: key 0 marks a free slot, and the entry whose key is 0 has a place of its
+ * own behind the others.
  */
 struct hmap {
 	struct hmap_slot *slots; /* cap of them, and one for key 0 */
-	size_t cap;              /* 0 or a power of two */
-	size_t len;              /* entries, key 0 included */
+	size_t cap;		 /* 0 or a power of two */
+	size_t len;		 /* entries, key 0 included */
 	uint64_t seed;
 	bool has_zero;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Messages and the progress line, both on stderr. A message goes out in one write, so that lines of two programs on
- * one terminal do not mix. The only state is the level and whether a progress line is on the screen now.
- * errno survives every call: logging must not change what the caller is about to return.
+ * Messages and the progress line, both on stderr. A message goes out in one write, so that lines of two
+ * programs on one terminal do not mix. The only state is the level and whether a progress line is on the
+ * screen now. errno survives every call: logging must not change what the caller is about to return.
  */
 #include "base/log.h"
 
@@ -49,7 +49,8 @@ static void write_line(const char *line, size_t len)
 	}
 }
 
-static void log_line(enum log_level level, const char *prefix, const char *module, const char *fmt, va_list args)
+static void log_line(enum log_level level, const char *prefix, const char *module, const char *fmt,
+		     va_list args)
 {
 	char text[LINE_BYTES], line[LINE_BYTES + 128];
 	int saved_errno = errno, len;
@@ -58,20 +59,20 @@ static void log_line(enum log_level level, const char *prefix, const char *modul
 		return;
 	if (vsnprintf(text, sizeof(text), fmt, args) < 0)
 		text[0] = '\0';
-	len = snprintf(line, sizeof(line), "%spybpfprof: %s%s%s%s\n", progress_shown ? CLEAR_LINE : "", prefix,
-		       module ?: "", module ? ": " : "", text);
+	len = snprintf(line, sizeof(line), "%spybpfprof: %s%s%s%s\n", progress_shown ? CLEAR_LINE : "",
+		       prefix, module ?: "", module ? ": " : "", text);
 	progress_shown = false;
 	if (len > 0)
 		write_line(line, min_u64((size_t)len, sizeof(line) - 1));
 	errno = saved_errno;
 }
 
-#define LOG_WITH_ARGS(level, prefix, module, fmt)                     \
-	do {                                                          \
-		va_list args;                                         \
-		va_start(args, fmt);                                  \
-		log_line((level), (prefix), (module), (fmt), args);   \
-		va_end(args);                                         \
+#define LOG_WITH_ARGS(level, prefix, module, fmt)                                                            \
+	do {                                                                                                 \
+		va_list args;                                                                                \
+		va_start(args, fmt);                                                                         \
+		log_line((level), (prefix), (module), (fmt), args);                                          \
+		va_end(args);                                                                                \
 	} while (0)
 
 void log_err(const char *fmt, ...)

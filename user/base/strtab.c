@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Interned strings: bytes live in chunks that never move (so strtab__get can lend them for good), entries index
- * them by id, and an open-addressing table of ids finds equal ones. Strings are never removed.
+ * Interned strings: bytes live in chunks that never move (so strtab__get can lend them for good), entries
+ * index them by id, and an open-addressing table of ids finds equal ones. Strings are never removed.
  */
 #include "base/strtab.h"
 
@@ -32,8 +32,8 @@ struct chunk {
 
 struct strtab {
 	VEC(struct entry) entries;
-	uint32_t *slots; /* id + 1, or 0 = free; at most half of them taken */
-	size_t slot_cnt; /* a power of two */
+	uint32_t *slots;      /* id + 1, or 0 = free; at most half of them taken */
+	size_t slot_cnt;      /* a power of two */
 	struct chunk *chunks; /* newest first; only that one has room */
 	size_t chunk_bytes;   /* of all chunks together */
 	uint64_t seed;
@@ -83,7 +83,7 @@ static int grow_slots(struct strtab *tab)
 	return 0;
 }
 
-/* A chunk with room for `need` bytes. Chunks double, so few are made and at most half of the memory is unused. */
+/* A chunk with room for `need` bytes. Chunks double, so few are made and little is unused. */
 static struct chunk *chunk_for(struct strtab *tab, size_t need)
 {
 	struct chunk *chunk = tab->chunks;

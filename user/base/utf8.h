@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 /*
- * Decode the character that starts at s, looking at no more than len bytes. Returns its length, 1 to 4, or 0 when
- * there is no well-formed one: overlong, surrogate, above U+10FFFF, cut short, stray continuation byte, len 0.
+ * Decode the character that starts at s, looking at no more than len bytes. Returns its length, 1 to 4, or 0
+ * when there is no well-formed one: overlong, surrogate, above U+10FFFF, cut short, stray continuation byte,
+ * len 0.
  */
 size_t utf8_decode(const char *s, size_t len, uint32_t *code);
 
@@ -20,7 +21,8 @@ unsigned int utf8_columns(uint32_t code);
 /* Columns of a text. A byte that is not UTF-8 counts as one column, here and below. */
 size_t utf8_width(const char *s, size_t len);
 
-/* Bytes of the longest beginning of a text that fits in `columns`; never parts a character from its accents. */
+/* Bytes of the longest beginning of a text that fits in `columns`; never parts a character from its accents.
+ */
 size_t utf8_fit(const char *s, size_t len, size_t columns);
 
 /* Offset of the longest end of a text that fits in `columns`; never starts with a loose accent. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The one function behind the vector macros: grow by doubling, with every multiplication checked, since lengths
- * can come from a recorded file.
+ * The one function behind the vector macros: grow by doubling, with every multiplication checked, since
+ * lengths can come from a recorded file.
  */
 #include "base/vec.h"
 
