@@ -9,12 +9,14 @@
 
 #include <stdbool.h>
 
+#define SUMMARY_ROWS 15u
+
 struct summary_style {
 	enum group_by group;
-	unsigned int max_rows; /* 15 unless asked otherwise */
-	unsigned int width;    /* columns; 0 = no limit. Long names and paths are shortened in the middle to fit. */
-	bool color;
+	unsigned int max_rows; /* 0 = all; SUMMARY_ROWS unless asked otherwise */
+	unsigned int width;    /* 0 = no limit; long names lose their middle, long paths their beginning */
+	bool color;	       /* ANSI colours that read well on dark and on light */
 };
 
-/* Append the table. 0 or -ENOMEM. */
+/* Append the table; nothing when there are no rows. 0 or -ENOMEM. */
 int summary__format(const struct profile *profile, const struct summary_style *style, struct buf *buf);

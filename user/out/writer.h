@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The table of output formats, and writing one of them to a file so that a failure never leaves something that
- * looks like a profile. A format is one file: a `write` function from a const profile to bytes, and a row here.
+ * The table of output formats, and writing one of them to a file so that a failure never leaves something
+ * that looks like a profile. A format is one file: a `write` function from a const profile to bytes, and a
+ * row here.
  */
 #pragma once
 
@@ -11,10 +12,10 @@
 #include <stdbool.h>
 
 struct writer {
-	const char *name;            /* for --format */
+	const char *name;	     /* for --format */
 	const char *const *suffixes; /* NULL-terminated, longest match wins, e.g. ".collapsed" */
-	const char *help;            /* one line */
-	bool binary;                 /* refused on a terminal */
+	const char *help;	     /* one line */
+	bool binary;		     /* refused on a terminal */
 	/* Append the whole file to buf. Returns 0 or -errno. */
 	int (*write)(const struct profile *profile, enum group_by group, struct buf *buf);
 };
@@ -25,23 +26,37 @@ const struct writer *writer__by_path(const char *path);
 /* All formats, NULL-terminated, for the help text. */
 const struct writer *const *writer__all(void);
 
+/* The formats, each in the file of its name. A new one also gets a line in writer.c. */
+extern const struct writer collapsed_writer;
+
 /*
- * One -o of the command line. Opened before sampling starts, so that an unwritable path is told at once. A regular file
- * is written beside its final name and renamed when complete (an older file of the name stays until then);
- * "-" is stdout; anything else that is not a regular file (pipe, device) is written directly.
+ * One -o of the command line. Opened before sampling starts, so that an unwritable path is told at once. A
+ * regular file is written beside its final name and renamed when complete (an older file of the name stays
+ * until then, and passes its owner and mode on); a symbolic link stays and the file it names is replaced. "-"
+ * is stdout, and so is any other name of the file that stdout or stderr goes to, such as /dev/stdout.
+ * Anything else that is not a regular file (FIFO, device) is written directly.
  */
 struct output {
-	const char *path; /* as given */
+	const char *path; /* as given; borrowed */
 	const struct writer *writer;
-	char *tmp_path;   /* NULL when written directly */
-	int fd;           /* -1 = not open */
-	bool written;
+	char *final_path; /* path with links followed; NULL when written directly */
+	char *tmp_path;	  /* NULL when there is no temporary file */
+	int fd;		  /* -1 = not open */
+	bool written;	  /* at least once, in full */
 };
 
-/* 0 or -errno. The path is checked; nothing is created under the final name. */
+/*
+ * 0 or -errno: -EISDIR for a directory, -ENOENT when there is no directory to write in, -EACCES also for an
+ * existing file that could be replaced but not written, -ENOTSUP for a binary format on a terminal. Nothing
+ * is created under the final name. Opening a FIFO waits for its reader, as in any program. After a failure
+ * output__close is allowed but not needed.
+ */
 int output__open(struct output *out, const char *path, const struct writer *writer);
-/* Write the profile and make it visible under its name. May be called again (a snapshot is replaced by the next
- * one). 0 or -errno, errors at close included; on failure nothing new is visible. */
+/*
+ * Write the profile and make it visible under its name. May be called again: a file is replaced by the next
+ * snapshot, a pipe or device gets it after the one before. 0 or -errno, errors at close and -EPIPE included;
+ * on failure no file changes, and a later call may try again.
+ */
 int output__write(struct output *out, const struct profile *profile, enum group_by group);
 /* Removes a temporary file that was never renamed. */
 void output__close(struct output *out);

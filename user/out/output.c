@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where a profile goes. A regular file only ever changes by rename, so a reader sees the old profile or the
+ * whole new one; the temporary file is made at open already, which is the honest test of whether the
+ * directory can be written. fd is the temporary file, or the pipe or device itself, which stays open between
+ * snapshots.
+ */
+#include "out/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_LINKS    40
+#define TMP_ATTEMPTS 100
+#define TMP_SUFFIX   ".pybpfprof-"
+#define RANDOM_CHARS 6
+
+/* Bytes of the directory part, slash included; 0 when there is none. */
+static int directory_len(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (int)(slash + 1 - path) : 0;
+}
+
+/* The path with links of its last component followed, whether or not the file at the end exists. */
+static int follow_links(const char *path, char **out)
+{
+	char target[PATH_MAX], *current = strdup(path);
+	int err = -ELOOP;
+
+	for (int i = 0; current && i < MAX_LINKS; i++) {
+		char *next = NULL;
+		ssize_t len = readlink(current, target, sizeof(target) - 1);
+
+		if (len < 0) {
+			/* Not a link (EINVAL), or nothing there yet (ENOENT): this is the name to use. */
+			err = errno == EINVAL || errno == ENOENT ? 0 : -errno;
+			break;
+		}
+		target[len] = '\0';
+		if (asprintf(&next, "%.*s%s", target[0] == '/' ? 0 : directory_len(current), current,
+			     target) < 0)
+			next = NULL;
+		free(current);
+		current = next;
+	}
+	if (!current)
+		return -ENOMEM;
+	if (err) {
+		free(current);
+		return err;
+	}
+	*out = current;
+	return 0;
+}
+
+/* Replace the last RANDOM_CHARS of a name by random ones. */
+static int randomize_end(char *name)
+{
+	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	unsigned char random[RANDOM_CHARS];
+	size_t len = strlen(name);
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	for (size_t i = 0; i < RANDOM_CHARS; i++)
+		name[len - RANDOM_CHARS + i] = alphabet[random[i] % (sizeof(alphabet) - 1)];
+	return 0;
+}
+
+/*
+ * A file that is replaced keeps its owner and mode where we may set them, as if it were written in place.
+ * Where we may not (only root gives files away), the new file is private or ours, which is no reason to lose
+ * a profile.
+ */
+static void take_over(int fd, const struct stat *old)
+{
+	int ignored = fchown(fd, old->st_uid, old->st_gid);
+
+	ignored |= fchmod(fd, old->st_mode & 0777);
+	(void)ignored;
+}
+
+static void discard_temporary(struct output *out)
+{
+	if (out->fd >= 0)
+		close(out->fd);
+	if (out->tmp_path)
+		unlink(out->tmp_path);
+	free(out->tmp_path);
+	out->tmp_path = NULL;
+	out->fd = -1;
+}
+
+/* Make the temporary file beside the final one: ".NAME.pybpfprof-xxxxxx". */
+static int create_temporary(struct output *out)
+{
+	/* A name of the greatest length is cut, so that its temporary one can exist, too. */
+	const int name_max = NAME_MAX - 1 - (int)strlen(TMP_SUFFIX) - RANDOM_CHARS;
+	int dir_len = directory_len(out->final_path), err;
+	struct stat old;
+	bool replaces = !stat(out->final_path, &old);
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+
+	if (asprintf(&out->tmp_path, "%.*s.%.*s" TMP_SUFFIX "%*s", dir_len, out->final_path, name_max,
+		     out->final_path + dir_len, RANDOM_CHARS, "") < 0) {
+		out->tmp_path = NULL;
+		return -ENOMEM;
+	}
+	err = -EEXIST;
+	for (int i = 0; i < TMP_ATTEMPTS && err == -EEXIST; i++) {
+		err = randomize_end(out->tmp_path);
+		if (err)
+			break;
+		out->fd = open(out->tmp_path, flags, replaces ? 0600 : 0666);
+		err = out->fd < 0 ? -errno : 0;
+	}
+	if (err) {
+		/* Whatever has the name now is not ours to remove. */
+		free(out->tmp_path);
+		out->tmp_path = NULL;
+		return err;
+	}
+	if (replaces)
+		take_over(out->fd, &old);
+	return 0;
+}
+
+/*
+ * stdout or stderr if that is the same file, else -1. Opening /dev/stdout anew would start again at the
+ * beginning of a redirected file, and replacing that file would part it from what else is printed.
+ */
+static int standard_fd(const struct stat *file)
+{
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+		struct stat standard;
+
+		if (!fstat(fd, &standard) && standard.st_dev == file->st_dev &&
+		    standard.st_ino == file->st_ino)
+			return fd;
+	}
+	return -1;
+}
+
+static int open_existing(struct output *out, const struct stat *file)
+{
+	if (S_ISDIR(file->st_mode))
+		return -EISDIR;
+	out->fd = standard_fd(file);
+	if (out->fd >= 0)
+		return 0;
+	if (S_ISREG(file->st_mode)) {
+		if (faccessat(AT_FDCWD, out->path, W_OK, AT_EACCESS))
+			return -errno;
+		return follow_links(out->path, &out->final_path) ?: create_temporary(out);
+	}
+	out->fd = open(out->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	return out->fd < 0 ? -errno : 0;
+}
+
+static int open_new(struct output *out)
+{
+	int err = follow_links(out->path, &out->final_path);
+
+	if (err)
+		return err;
+	if (!out->final_path[0])
+		return -ENOENT;
+	/* "missing/" can only be meant as a directory. */
+	if (!out->final_path[directory_len(out->final_path)])
+		return -EISDIR;
+	return create_temporary(out);
+}
+
+static int open_path(struct output *out)
+{
+	struct stat file;
+
+	if (!strcmp(out->path, "-")) {
+		out->fd = STDOUT_FILENO;
+		return fcntl(out->fd, F_GETFD) < 0 ? -errno : 0;
+	}
+	if (!stat(out->path, &file))
+		return open_existing(out, &file);
+	return errno == ENOENT ? open_new(out) : -errno;
+}
+
+int output__open(struct output *out, const char *path, const struct writer *writer)
+{
+	int err;
+
+	*out = (struct output){.path = path, .writer = writer, .fd = -1};
+	err = open_path(out);
+	if (!err && writer->binary && isatty(out->fd))
+		err = -ENOTSUP;
+	if (err)
+		output__close(out);
+	return err;
+}
+
+/* Close the temporary file and give it its final name. Some file systems report a failed write at close only.
+ */
+static int publish(struct output *out)
+{
+	int err = close(out->fd) ? -errno : 0;
+
+	out->fd = -1;
+	if (!err && rename(out->tmp_path, out->final_path))
+		err = -errno;
+	if (err)
+		return err;
+	free(out->tmp_path);
+	out->tmp_path = NULL;
+	return 0;
+}
+
+int output__write(struct output *out, const struct profile *profile, enum group_by group)
+{
+	struct buf buf = {0};
+	int err = out->writer->write(profile, group, &buf) ?: buf.err;
+
+	if (!err && out->final_path && out->fd < 0)
+		err = create_temporary(out);
+	if (!err)
+		err = buf__write_fd(&buf, out->fd);
+	if (!err && out->final_path)
+		err = publish(out);
+	if (err && out->final_path)
+		discard_temporary(out);
+	out->written |= !err;
+	buf__free(&buf);
+	return err;
+}
+
+void output__close(struct output *out)
+{
+	if (!out)
+		return;
+	/* The standard ones are not ours to close. */
+	if (!out->final_path && (out->fd == STDOUT_FILENO || out->fd == STDERR_FILENO))
+		out->fd = -1;
+	discard_temporary(out);
+	free(out->final_path);
+	out->final_path = NULL;
+}
