@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A round of reading takes three system calls, whatever the number of code objects: their headers; the first part of the names and
+ * line tables that the headers point to; the rest of the long ones, together with the identities once more. If an identity
+ * has changed by then, the object was freed meanwhile and what was read is not used.
+ */
+#include "py/code.h"
+
+#include "base/buf.h"
+#include "base/util.h"
+#include "py/linetable.h"
+#include "py/str.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define ROUND_CODES	 340 /* three segments each stay within IOV_MAX */
+#define HEADER_BYTES	 256 /* at least sizeof(PyCodeObject) without its bytecode */
+#define STRING_BYTES	 256 /* first read of a string object */
+#define TABLE_BYTES	 512 /* first read of a line table */
+#define OBJECT_MIN_BYTES 80  /* header of any string or bytes object: read even across a page border */
+#define TABLE_MAX	 (64u << 20)
+#define PAGE_BYTES	 4096u
+
+/* One object that is read in two parts, because its length is in it. */
+struct part {
+	py_addr address;
+	uint8_t *bytes;	 /* what was read, from the start of the object */
+	size_t len;	 /* bytes there */
+	size_t want;	 /* length of the whole object, known after the first part */
+	uint8_t *rest;	 /* a larger copy, owned, when the first part was not enough */
+	size_t rest_len; /* bytes of it that the last call brought */
+};
+
+struct pending {
+	struct py_code code;
+	py_addr type;
+	uint8_t header[HEADER_BYTES];
+	size_t header_len;
+	struct part name, file, table;
+	uint8_t name_bytes[STRING_BYTES], file_bytes[STRING_BYTES], table_bytes[TABLE_BYTES];
+	uint8_t ident_again[PBP_IDENT_BYTES];
+	size_t ident_len;
+};
+
+struct round {
+	struct code_cache *cache;
+	struct py_target *target;
+	struct pending *items;
+	size_t count;
+	VEC(struct remote_segment) segments;
+	VEC(size_t *) lengths; /* where the length that came of each segment goes */
+	/* Is the type of code objects not known yet, the first one's is looked at: it must be named "code". */
+	py_addr type;
+	uint8_t type_name_pointer[8];
+	char type_name[sizeof("code")];
+	size_t type_len;
+};
+
+void code_cache__init(struct code_cache *cache, struct strtab *strings)
+{
+	*cache = (struct code_cache){ .strings = strings };
+}
+
+void code_cache__clear(struct code_cache *cache)
+{
+	for (size_t i = 0; i < cache->codes.len; i++)
+		free(cache->codes.items[i].table);
+	cache->codes.len = 0;
+	cache->table_bytes = 0;
+	cache->code_type = 0;
+	hmap__clear(&cache->index);
+}
+
+void code_cache__free(struct code_cache *cache)
+{
+	code_cache__clear(cache);
+	vec__free(&cache->codes);
+	hmap__free(&cache->index);
+}
+
+static uint64_t index_key(py_addr code, uint32_t ident)
+{
+	return hmap_mix(code) ^ ident;
+}
+
+uint32_t code_cache__find(const struct code_cache *cache, py_addr code, uint32_t ident)
+{
+	const uint64_t *index = hmap__get(&cache->index, index_key(code, ident));
+	const struct py_code *found;
+
+	if (!index)
+		return PY_CODE_NONE;
+	found = &cache->codes.items[*index];
+	return found->address == code && found->ident == ident ? *index : PY_CODE_NONE;
+}
+
+uint32_t py_code_ident(const struct pbp_target *layout, const uint8_t *header, size_t len)
+{
+	__u64 words[PBP_IDENT_BYTES / 8] = { 0 };
+	size_t bytes = min_u64(layout->co_ident_bytes, sizeof(words));
+
+	if (layout->co_ident == PBP_NONE || layout->co_ident + bytes > len)
+		return 0;
+	memcpy(words, header + layout->co_ident, bytes);
+	return bytes == 4 ? (uint32_t)words[0] : pbp_ident_fold(words, ARRAY_SIZE(words));
+}
+
+/* *got is set by read_segments(). */
+static int add_segment(struct round *round, py_addr addr, void *dest, size_t len, size_t *got)
+{
+	*got = 0;
+	return vec__push(&round->lengths, got) ?:
+	       vec__push(&round->segments, ((struct remote_segment){ .addr = addr, .dest = dest, .len = len }));
+}
+
+static int read_segments(struct round *round)
+{
+	int err = remote__read_batch(&round->target->remote, round->segments.items, round->segments.len);
+
+	for (size_t i = 0; i < round->segments.len && !err; i++)
+		*round->lengths.items[i] = round->segments.items[i].got;
+	round->segments.len = 0;
+	round->lengths.len = 0;
+	return err;
+}
+
+/* --- first call: the code objects themselves --- */
+
+static size_t header_bytes(const struct py_offsets *offsets)
+{
+	return min_u64(offsets->code_size, HEADER_BYTES);
+}
+
+static int read_headers(struct round *round)
+{
+	size_t bytes = header_bytes(&round->target->offsets);
+	int err = 0;
+
+	for (size_t i = 0; i < round->count && !err; i++) {
+		struct pending *item = &round->items[i];
+
+		err = add_segment(round, item->code.address, item->header, bytes, &item->header_len);
+	}
+	err = err ?: read_segments(round);
+	for (size_t i = 0; i < round->count && !err; i++) {
+		struct pending *item = &round->items[i];
+
+		if (item->header_len < bytes ||
+		    py_code_ident(&round->target->layout, item->header, bytes) != item->code.ident)
+			item->code.state = PY_CODE_GONE;
+	}
+	return err;
+}
+
+/* --- second call: what the headers point to --- */
+
+static size_t first_part_bytes(py_addr addr, size_t most)
+{
+	/* Up to the end of the page, since the next one need not exist; but a whole object header in any case. */
+	return max_u64(OBJECT_MIN_BYTES, min_u64(most, PAGE_BYTES - addr % PAGE_BYTES));
+}
+
+static int add_part(struct round *round, struct part *part, py_addr addr, uint8_t *bytes, size_t most)
+{
+	*part = (struct part){ .address = addr, .bytes = bytes };
+	return add_segment(round, addr, bytes, first_part_bytes(addr, most), &part->len);
+}
+
+static void decode_header(struct round *round, struct pending *item)
+{
+	const struct py_offsets *offsets = &round->target->offsets;
+	const uint8_t *header = item->header;
+	uint64_t units = load_u64(header + offsets->var_object_size);
+
+	item->type = load_u64(header + offsets->object_type);
+	item->code.first_line = (int32_t)load_u32(header + offsets->code_firstlineno);
+	item->code.code_bytes = units < UINT32_MAX / 2 ? units * 2 : 0;
+}
+
+/* The type that most of the round's objects have, by majority vote: a stray that is no code object must not decide. */
+static py_addr common_type(const struct round *round)
+{
+	py_addr type = 0;
+	size_t votes = 0;
+
+	for (size_t i = 0; i < round->count; i++) {
+		const struct pending *item = &round->items[i];
+
+		if (item->code.state != PY_CODE_OK)
+			continue;
+		if (!votes)
+			type = item->type;
+		votes += item->type == type ? 1 : -1;
+	}
+	return type;
+}
+
+static int read_first_parts(struct round *round)
+{
+	const struct py_offsets *offsets = &round->target->offsets;
+	uint32_t name_offset = offsets->code_qualname == PY_ABSENT ? offsets->code_name : offsets->code_qualname;
+	int err = 0;
+
+	for (size_t i = 0; i < round->count && !err; i++) {
+		struct pending *item = &round->items[i];
+
+		if (item->code.state != PY_CODE_OK)
+			continue;
+		decode_header(round, item);
+		err = add_part(round, &item->name, load_u64(item->header + name_offset), item->name_bytes,
+			       STRING_BYTES) ?:
+		      add_part(round, &item->file, load_u64(item->header + offsets->code_filename), item->file_bytes,
+			       STRING_BYTES) ?:
+		      add_part(round, &item->table, load_u64(item->header + offsets->code_linetable),
+			       item->table_bytes, TABLE_BYTES);
+	}
+	round->type = round->cache->code_type ? 0 : common_type(round);
+	if (!err && round->type)
+		err = add_segment(round, round->type + offsets->type_name, round->type_name_pointer, 8,
+				  &round->type_len);
+	return err ?: read_segments(round);
+}
+
+/* --- third call: the rest of what is long, and the identities again --- */
+
+static int add_rest(struct round *round, struct part *part)
+{
+	if (part->want <= part->len)
+		return 0;
+	part->rest = malloc(part->want);
+	if (!part->rest)
+		return -ENOMEM;
+	memcpy(part->rest, part->bytes, part->len);
+	part->bytes = part->rest;
+	return add_segment(round, part->address + part->len, part->rest + part->len, part->want - part->len,
+			   &part->rest_len);
+}
+
+static struct py_str_layout string_layout(const struct py_offsets *offsets)
+{
+	return (struct py_str_layout){
+		.length = offsets->unicode_length,
+		.state = offsets->unicode_state,
+		.ascii_size = offsets->unicode_ascii_size,
+		.compact_size = offsets->unicode_compact_size,
+		.wide_interned = offsets->wide_interned,
+	};
+}
+
+static bool string_extent(const struct py_offsets *offsets, struct part *part)
+{
+	struct py_str_layout layout = string_layout(offsets);
+	struct py_str_info info;
+
+	if (py_str__header(&layout, part->bytes, part->len, &info) || !info.compact)
+		return false;
+	part->want = info.data_offset + info.data_bytes;
+	return true;
+}
+
+static bool table_extent(const struct py_offsets *offsets, struct part *part)
+{
+	uint64_t size;
+
+	if (part->len < offsets->bytes_data)
+		return false;
+	size = load_u64(part->bytes + offsets->bytes_size);
+	if (size > TABLE_MAX)
+		return false;
+	part->want = offsets->bytes_data + size;
+	return true;
+}
+
+static bool extents_are_sane(const struct py_offsets *offsets, struct pending *item)
+{
+	return string_extent(offsets, &item->name) && string_extent(offsets, &item->file) &&
+	       table_extent(offsets, &item->table);
+}
+
+static int add_item_rest(struct round *round, struct pending *item)
+{
+	const struct pbp_target *layout = &round->target->layout;
+	int err = 0;
+
+	if (layout->co_ident != PBP_NONE)
+		err = add_segment(round, item->code.address + layout->co_ident, item->ident_again,
+				  min_u64(layout->co_ident_bytes, PBP_IDENT_BYTES), &item->ident_len);
+	if (item->code.state != PY_CODE_OK)
+		return err;
+	return err ?: add_rest(round, &item->name) ?: add_rest(round, &item->file) ?: add_rest(round, &item->table);
+}
+
+static int read_rest(struct round *round)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < round->count && !err; i++) {
+		struct pending *item = &round->items[i];
+
+		if (item->code.state == PY_CODE_GONE)
+			continue;
+		if (!extents_are_sane(&round->target->offsets, item))
+			item->code.state = PY_CODE_INVALID;
+		err = add_item_rest(round, item);
+	}
+	if (!err && round->type)
+		err = add_segment(round, load_u64(round->type_name_pointer), round->type_name,
+				  sizeof(round->type_name), &round->type_len);
+	return err ?: read_segments(round);
+}
+
+/* --- and what it all means --- */
+
+static bool is_whole(const struct part *part)
+{
+	return part->len + part->rest_len >= part->want;
+}
+
+/* Was the object still the one that was sampled when the last byte had been read? */
+static bool is_same_still(const struct round *round, const struct pending *item)
+{
+	const struct pbp_target *layout = &round->target->layout;
+	size_t bytes = min_u64(layout->co_ident_bytes, PBP_IDENT_BYTES);
+
+	if (layout->co_ident == PBP_NONE)
+		return true;
+	return item->ident_len == bytes && !memcmp(item->ident_again, item->header + layout->co_ident, bytes);
+}
+
+static uint32_t intern_string(struct round *round, const struct part *part)
+{
+	struct py_str_layout layout = string_layout(&round->target->offsets);
+	struct py_str_info info;
+	struct buf text = { 0 };
+	uint32_t id = 0;
+
+	if (!py_str__header(&layout, part->bytes, part->want, &info)) {
+		py_str__to_utf8(info.kind, part->bytes + info.data_offset, info.length, &text);
+		if (!text.err)
+			id = strtab__add(round->cache->strings, text.data ? text.data : "", text.len);
+	}
+	buf__free(&text);
+	return id == UINT32_MAX ? 0 : id;
+}
+
+static bool is_shim(struct round *round, const struct py_code *code)
+{
+	const char *function = strtab__get(round->cache->strings, code->function);
+	const char *file = strtab__get(round->cache->strings, code->file);
+
+	/* The specialised call of a class pushes a helper frame; 3.12 has a named entry trampoline. */
+	return (!strcmp(function, "__init__") && !strcmp(file, "__init__")) ||
+	       (!strcmp(function, "<interpreter trampoline>") && !strcmp(file, "<shim>"));
+}
+
+static void finish_item(struct round *round, struct pending *item)
+{
+	uint32_t data = round->target->offsets.bytes_data;
+	struct py_code *code = &item->code;
+
+	if (!is_same_still(round, item))
+		code->state = PY_CODE_GONE;
+	if (code->state != PY_CODE_OK)
+		return;
+	if (item->type != round->cache->code_type || !is_whole(&item->name) || !is_whole(&item->file) ||
+	    !is_whole(&item->table)) {
+		code->state = PY_CODE_INVALID;
+		return;
+	}
+	code->function = intern_string(round, &item->name);
+	code->file = intern_string(round, &item->file);
+	code->table_len = item->table.want - data;
+	code->table = malloc(code->table_len + 1);
+	if (!code->table) {
+		code->state = PY_CODE_INVALID;
+		return;
+	}
+	memcpy(code->table, item->table.bytes + data, code->table_len);
+	round->cache->table_bytes += code->table_len;
+	if (is_shim(round, code))
+		code->state = PY_CODE_SHIM;
+}
+
+static void finish_round(struct round *round)
+{
+	if (round->type && round->type_len == sizeof(round->type_name) &&
+	    !memcmp(round->type_name, "code", sizeof("code")))
+		round->cache->code_type = round->type;
+	for (size_t i = 0; i < round->count; i++)
+		if (round->items[i].code.state != PY_CODE_GONE)
+			finish_item(round, &round->items[i]);
+}
+
+static int store_round(struct round *round)
+{
+	struct code_cache *cache = round->cache;
+	int err = 0;
+
+	for (size_t i = 0; i < round->count && !err; i++) {
+		struct pending *item = &round->items[i];
+
+		err = vec__push(&cache->codes, item->code);
+		if (err)
+			free(item->code.table);
+		else
+			err = hmap__set(&cache->index, index_key(item->code.address, item->code.ident),
+					cache->codes.len - 1);
+	}
+	return err;
+}
+
+static int load_round(struct round *round)
+{
+	int err = read_headers(round) ?: read_first_parts(round) ?: read_rest(round);
+
+	if (!err) {
+		finish_round(round);
+		err = store_round(round);
+	}
+	for (size_t i = 0; i < round->count; i++) {
+		free(round->items[i].name.rest);
+		free(round->items[i].file.rest);
+		free(round->items[i].table.rest);
+	}
+	return err;
+}
+
+static bool is_pending(const struct round *round, const struct pbp_frame *frame)
+{
+	/* A handful in nearly every case: recursion repeats the newest. */
+	for (size_t i = round->count; i-- > 0;)
+		if (round->items[i].code.address == frame->code && round->items[i].code.ident == frame->ident)
+			return true;
+	return false;
+}
+
+int code_cache__load(struct code_cache *cache, struct py_target *target, const struct pbp_frame *frames, size_t count)
+{
+	struct round round = { .cache = cache, .target = target };
+	size_t next = 0;
+	int err = 0;
+
+	while (next < count && !err) {
+		round.count = 0;
+		for (; next < count && round.count < ROUND_CODES; next++) {
+			const struct pbp_frame *frame = &frames[next];
+
+			if (code_cache__find(cache, frame->code, frame->ident) != PY_CODE_NONE ||
+			    is_pending(&round, frame))
+				continue;
+			if (!round.items)
+				round.items = malloc(ROUND_CODES * sizeof(*round.items));
+			if (!round.items)
+				return -ENOMEM;
+			round.items[round.count] = (struct pending){ 0 };
+			round.items[round.count].code = (struct py_code){ .address = frame->code, .ident = frame->ident };
+			round.count++;
+		}
+		if (round.count)
+			err = load_round(&round);
+	}
+	free(round.items);
+	vec__free(&round.segments);
+	vec__free(&round.lengths);
+	return err;
+}
+
+static enum linetable_kind table_kind(const struct py_offsets *offsets)
+{
+	uint32_t minor = py_version_minor(offsets->version);
+
+	return minor >= 11 ? LINETABLE_LOCATIONS : minor == 10 ? LINETABLE_RANGES : LINETABLE_LNOTAB;
+}
+
+uint32_t py_code__line(const struct py_code *code, const struct py_offsets *offsets, uint64_t instr)
+{
+	int64_t lasti = (int64_t)(instr - (code->address + offsets->code_adaptive));
+
+	if (lasti < 0 || lasti >= code->code_bytes)
+		return code->first_line > 0 ? (uint32_t)code->first_line : 0;
+	return linetable__line(table_kind(offsets), code->table, code->table_len, code->first_line, lasti);
+}

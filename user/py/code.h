@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Code objects of one process: names, file, first line and line table, read once each. A code object is known by its address and its
+ * identity at the sample instant (struct pbp_frame.ident), so an address that is used again for another function is another
+ * entry, and one that was freed before it could be read stays unresolved instead of being guessed.
+ */
+#pragma once
+
+#include "base/hmap.h"
+#include "base/strtab.h"
+#include "base/vec.h"
+#include "py/target.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PY_CODE_NONE UINT32_MAX
+
+enum py_code_state {
+	PY_CODE_OK,
+	PY_CODE_GONE,	 /* freed, or its address reused, before it could be read */
+	PY_CODE_INVALID, /* what lies there is no code object */
+	PY_CODE_SHIM,	 /* CPython's own helper code around __init__ and entry frames: not a function of the program */
+};
+
+struct py_code {
+	py_addr address;
+	uint32_t ident;
+	enum py_code_state state;
+	uint32_t function;   /* strtab id of the qualified name */
+	uint32_t file;	     /* strtab id of co_filename */
+	int32_t first_line;
+	uint32_t code_bytes; /* length of the bytecode */
+	uint8_t *table;	     /* line table; owned */
+	uint32_t table_len;
+};
+
+struct code_cache {
+	struct strtab *strings; /* borrowed */
+	VEC(struct py_code) codes;
+	struct hmap index; /* of (address, identity) -> index in codes */
+	py_addr code_type; /* PyCode_Type of the process, once seen */
+	size_t table_bytes;
+};
+
+void code_cache__init(struct code_cache *cache, struct strtab *strings);
+void code_cache__clear(struct code_cache *cache);
+void code_cache__free(struct code_cache *cache);
+
+/*
+ * Make every (code, ident) of frames[0..count) known: the unknown ones are read in at most three system calls (a round of
+ * 340). Frames that are known cost a look-up. 0, -ESRCH when the process is gone, -ENOMEM.
+ */
+int code_cache__load(struct code_cache *cache, struct py_target *target, const struct pbp_frame *frames, size_t count);
+
+/* Index in codes of a loaded code object, PY_CODE_NONE when it was never asked for. */
+uint32_t code_cache__find(const struct code_cache *cache, py_addr code, uint32_t ident);
+
+/*
+ * Line executing at `instr` (as in struct pbp_frame): the first line when the frame has not started, 0 where the table has
+ * none for the instruction.
+ */
+uint32_t py_code__line(const struct py_code *code, const struct py_offsets *offsets, uint64_t instr);
+
+/* The identity of the code object whose first bytes are `header`, as the kernel side computes it. */
+uint32_t py_code_ident(const struct pbp_target *layout, const uint8_t *header, size_t len);

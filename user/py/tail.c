@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Layout of a data stack chunk: CPython's _PyStackChunk in Include/internal/pycore_pystate.h / cpython/pystate.h, 3.11 to 3.15:
+ * {previous, size, top, data[]}, the newest one first in the thread state.
+ */
+#include "py/tail.h"
+
+#include "base/util.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#define CHUNK_PREVIOUS	  0
+#define CHUNK_SIZE	  8
+#define CHUNK_DATA	  24
+#define CHUNK_BYTES	  16384u /* of nearly every chunk; only a huge frame gets a larger one */
+#define CHUNK_BYTES_MAX	  (16u << 20)
+#define SNAPSHOT_BYTES_MAX (256u << 20)
+#define SEGMENTS_MAX	  512
+#define LINKS_MAX	  (4 * PY_TAIL_MAX) /* steps of a chain, entry markers included */
+
+static int grow_bytes(struct tail_reader *reader, size_t len)
+{
+	if (reader->bytes.len + len > SNAPSHOT_BYTES_MAX)
+		return -E2BIG;
+	return vec__reserve(&reader->bytes, len);
+}
+
+/* The chunks of the last snapshot, all in one call with the thread state's two fields. Returns how many still hold. */
+static int read_predicted(struct tail_reader *reader, struct py_target *target, py_addr newest_and_top[2])
+{
+	const struct py_offsets *offsets = &target->offsets;
+	struct remote_segment segments[SEGMENTS_MAX];
+	size_t count = min_u64(reader->chunks.len, SEGMENTS_MAX - 2), valid = 0;
+	int err;
+
+	segments[0] = (struct remote_segment){ reader->tstate + offsets->thread_datastack_chunk, &newest_and_top[0], 8, 0 };
+	segments[1] = (struct remote_segment){ reader->tstate + offsets->thread_datastack_top, &newest_and_top[1], 8, 0 };
+	for (size_t i = 0; i < count; i++) {
+		struct tail_chunk *chunk = &reader->chunks.items[i];
+
+		segments[2 + i] = (struct remote_segment){ chunk->address, reader->bytes.items + chunk->offset, chunk->len, 0 };
+	}
+	err = remote__read_batch(&target->remote, segments, 2 + count);
+	if (err)
+		return err;
+	if (segments[0].got < 8 || segments[1].got < 8)
+		return -EFAULT;
+	for (py_addr expected = newest_and_top[0]; valid < count; valid++) {
+		const struct tail_chunk *chunk = &reader->chunks.items[valid];
+		const uint8_t *copy = reader->bytes.items + chunk->offset;
+
+		if (chunk->address != expected || segments[2 + valid].got < chunk->len ||
+		    load_u64(copy + CHUNK_SIZE) != chunk->len)
+			break;
+		expected = load_u64(copy + CHUNK_PREVIOUS);
+	}
+	return valid;
+}
+
+/* Append the chunk at `address` to the snapshot; *previous is the next one. */
+static int read_chunk(struct tail_reader *reader, struct py_target *target, py_addr address, py_addr *previous)
+{
+	struct tail_chunk chunk = { .address = address, .offset = reader->bytes.len };
+	struct remote_segment segment = { .addr = address, .len = CHUNK_BYTES };
+	uint64_t size;
+	int err = grow_bytes(reader, CHUNK_BYTES);
+
+	if (err)
+		return err;
+	segment.dest = reader->bytes.items + chunk.offset;
+	err = remote__read_batch(&target->remote, &segment, 1);
+	if (err)
+		return err;
+	if (segment.got < CHUNK_DATA)
+		return -EFAULT;
+	size = load_u64((uint8_t *)segment.dest + CHUNK_SIZE);
+	if (size < CHUNK_DATA || size > CHUNK_BYTES_MAX)
+		return -EBADMSG;
+	if (size > segment.got) {
+		err = grow_bytes(reader, size);
+		if (!err)
+			err = remote__read(&target->remote, address, reader->bytes.items + chunk.offset, size);
+		if (err)
+			return err;
+	}
+	chunk.len = size;
+	*previous = load_u64(reader->bytes.items + chunk.offset + CHUNK_PREVIOUS);
+	reader->bytes.len += size;
+	return vec__push(&reader->chunks, chunk);
+}
+
+/* Keep the first `valid` chunks, which need not lie first in `bytes`: later ones are only ever appended. */
+static void keep_chunks(struct tail_reader *reader, size_t valid)
+{
+	reader->chunks.len = valid;
+	reader->bytes.len = 0;
+	for (size_t i = 0; i < valid; i++) {
+		const struct tail_chunk *chunk = &reader->chunks.items[i];
+
+		reader->bytes.len = max_u64(reader->bytes.len, chunk->offset + chunk->len);
+	}
+}
+
+int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, py_addr tstate)
+{
+	py_addr newest_and_top[2] = { 0 }, next;
+	int valid, err = 0;
+
+	if (target->offsets.thread_datastack_chunk == PY_ABSENT || target->offsets.thread_datastack_top == PY_ABSENT)
+		return -ENOTSUP;
+	if (reader->tstate != tstate) {
+		keep_chunks(reader, 0);
+		reader->tstate = tstate;
+	}
+	valid = read_predicted(reader, target, newest_and_top);
+	if (valid < 0) {
+		keep_chunks(reader, 0);
+		return valid;
+	}
+	keep_chunks(reader, valid);
+	reader->top = newest_and_top[1];
+	next = newest_and_top[0];
+	if (valid)
+		next = load_u64(reader->bytes.items + reader->chunks.items[valid - 1].offset + CHUNK_PREVIOUS);
+	while (next && !err)
+		err = read_chunk(reader, target, next, &next);
+	return err;
+}
+
+/* The copy of `len` bytes at `address`, NULL when they are not in a live part of the data stack. *hint: the chunk to try first. */
+static const uint8_t *in_snapshot(const struct tail_reader *reader, py_addr address, size_t len, size_t *hint)
+{
+	for (size_t tried = 0; tried < reader->chunks.len; tried++) {
+		size_t i = (*hint + tried) % reader->chunks.len;
+		const struct tail_chunk *chunk = &reader->chunks.items[i];
+		py_addr end = chunk->address + chunk->len;
+
+		if (i == 0 && reader->top >= chunk->address && reader->top < end)
+			end = reader->top;
+		if (address < chunk->address + CHUNK_DATA || address >= end || end - address < len)
+			continue;
+		*hint = i;
+		return reader->bytes.items + chunk->offset + (address - chunk->address);
+	}
+	return NULL;
+}
+
+#define OWNER_GENERATOR 1 /* the frame is part of a generator object, not of the data stack */
+
+struct frame_view {
+	py_addr previous, code;
+	uint64_t instr;
+	uint8_t owner;
+	bool other; /* an entry marker, no Python frame */
+};
+
+static struct frame_view view_frame(const struct pbp_target *layout, const uint8_t *bytes)
+{
+	struct frame_view view = {
+		.previous = load_u64(bytes + layout->fr_previous),
+		.code = load_u64(bytes + layout->fr_code) & ~(uint64_t)layout->fr_tag_mask,
+		.instr = layout->fr_instr_is_index ? load_u32(bytes + layout->fr_instr) : load_u64(bytes + layout->fr_instr),
+	};
+
+	if (layout->fr_owner != PBP_NONE)
+		view.owner = bytes[layout->fr_owner];
+	view.other = layout->fr_first_other_owner && view.owner >= layout->fr_first_other_owner;
+	return view;
+}
+
+/*
+ * A frame from the snapshot, or, when it lives in a generator object or on the C stack, from the target. Any other frame that is not
+ * in a live part of the data stack has been popped: its bytes may still look right, so they must not be read.
+ */
+static int load_frame(struct tail_reader *reader, struct py_target *target, py_addr address, size_t *hint,
+		      struct frame_view *view)
+{
+	const struct pbp_target *layout = &target->layout;
+	const uint8_t *copy = in_snapshot(reader, address, layout->fr_bytes, hint);
+	uint8_t bytes[PBP_FRAME_BYTES];
+
+	if (!copy) {
+		if (remote__read(&target->remote, address, bytes, min_u64(layout->fr_bytes, sizeof(bytes))))
+			return -EFAULT;
+		*view = view_frame(layout, bytes);
+		return view->other || view->owner == OWNER_GENERATOR ? 0 : -EFAULT;
+	}
+	*view = view_frame(layout, copy);
+	return 0;
+}
+
+static bool is_link(const struct frame_view *view, const struct pbp_frame *expected, py_addr tail)
+{
+	return view->code == expected->code && view->instr == expected->instr && view->previous == tail;
+}
+
+static int note_code(struct tail_reader *reader, py_addr code)
+{
+	int err;
+
+	if (hmap__get(&reader->idents, code))
+		return 0;
+	err = vec__push(&reader->codes, code) ?: vec__push(&reader->code_idents, 0);
+	return err ?: hmap__set(&reader->idents, code, reader->codes.len - 1);
+}
+
+/* Follow the chain; each distinct code object is noted. */
+static enum tail_result collect(struct tail_reader *reader, struct py_target *target, py_addr address)
+{
+	struct frame_view view;
+	size_t hint = 0;
+
+	for (size_t links = 0; address; links++) {
+		if (links >= LINKS_MAX || reader->frames.len >= PY_TAIL_MAX)
+			return TAIL_TRUNCATED;
+		if (load_frame(reader, target, address, &hint, &view))
+			return TAIL_UNVERIFIED;
+		address = view.previous;
+		if (view.other)
+			continue;
+		if (note_code(reader, view.code) ||
+		    vec__push(&reader->frames, ((struct pbp_frame){ .code = view.code, .instr = view.instr })))
+			return TAIL_UNVERIFIED;
+	}
+	return TAIL_COMPLETE;
+}
+
+/* The link once more, and the identity of every code object of the tail, in one batch. */
+static bool confirm(struct tail_reader *reader, struct py_target *target, py_addr link,
+		    const struct pbp_frame *expected, py_addr tail)
+{
+	const struct pbp_target *layout = &target->layout;
+	size_t bytes = layout->co_ident == PBP_NONE ? 0 : min_u64(layout->co_ident_bytes, PBP_IDENT_BYTES);
+	size_t count = bytes ? reader->codes.len : 0;
+	struct remote_segment *segments = calloc(count + 1, sizeof(*segments));
+	__u64(*idents)[PBP_IDENT_BYTES / 8] = calloc(count + 1, sizeof(*idents));
+	uint8_t frame[PBP_FRAME_BYTES] = { 0 };
+	struct frame_view view;
+	bool same = false;
+
+	if (!segments || !idents)
+		goto out;
+	for (size_t i = 0; i < count; i++)
+		segments[i] = (struct remote_segment){ reader->codes.items[i] + layout->co_ident, idents[i], bytes, 0 };
+	segments[count] = (struct remote_segment){ link, frame, layout->fr_bytes, 0 };
+	if (remote__read_batch(&target->remote, segments, count + 1))
+		goto out;
+	for (size_t i = 0; i < count; i++) {
+		if (segments[i].got < bytes)
+			goto out;
+		reader->code_idents.items[i] = bytes == 4 ? (uint32_t)idents[i][0] :
+							    pbp_ident_fold(idents[i], ARRAY_SIZE(idents[i]));
+	}
+	view = view_frame(layout, frame);
+	same = segments[count].got == layout->fr_bytes && is_link(&view, expected, tail);
+out:
+	free(segments);
+	free(idents);
+	return same;
+}
+
+static void finish_frames(struct tail_reader *reader)
+{
+	reader->hash = 0;
+	for (size_t i = 0; i < reader->frames.len; i++) {
+		struct pbp_frame *frame = &reader->frames.items[i];
+		const uint64_t *index = hmap__get(&reader->idents, frame->code);
+
+		frame->ident = reader->code_idents.items[*index];
+		reader->hash = hmap_mix(reader->hash ^ frame->code) + hmap_mix(frame->instr ^ (uint64_t)frame->ident << 32);
+	}
+}
+
+enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_target *target, py_addr link,
+				     const struct pbp_frame *expected, py_addr tail)
+{
+	struct frame_view view;
+	enum tail_result result;
+	size_t hint = 0;
+
+	reader->frames.len = 0;
+	reader->codes.len = 0;
+	reader->code_idents.len = 0;
+	hmap__clear(&reader->idents);
+	if (load_frame(reader, target, link, &hint, &view) || !is_link(&view, expected, tail))
+		return TAIL_UNVERIFIED;
+	result = collect(reader, target, tail);
+	if (result == TAIL_UNVERIFIED || !confirm(reader, target, link, expected, tail))
+		return TAIL_UNVERIFIED;
+	finish_frames(reader);
+	return result;
+}
+
+void tail_reader__free(struct tail_reader *reader)
+{
+	vec__free(&reader->chunks);
+	vec__free(&reader->bytes);
+	vec__free(&reader->frames);
+	vec__free(&reader->codes);
+	vec__free(&reader->code_idents);
+	hmap__free(&reader->idents);
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Loading, timers, ring buffer. The timers are perf events of the software CPU clock on each thread, inherited by the
+ * threads it starts, with a fixed period: only the target's own running time is interrupted, and nobody else's.
+ */
+#include "run/sampler.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "base/vec.h"
+#include "os/proc.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "pybpfprof.skel.h"
+
+#define RING_BYTES_MIN (512u << 10)
+#define RING_BYTES_MAX (8u << 20)
+/* Passes over /proc/PID/task until no thread is new: each finds what was born during the one before. */
+#define ATTACH_PASSES 8
+
+struct sampler {
+	struct pybpfprof_bpf *skel;
+	struct ring_buffer *ring;
+	struct bpf_program *program;
+	uint64_t period_ns;
+	int cpus;
+	uint64_t *per_cpu; /* one value a CPU, to read counters into */
+	VEC(int) events;
+	sampler_record_fn record; /* of the drain in progress */
+	void *context;
+	char notes[128];
+};
+
+uint32_t sampler_frame_budget(uint32_t rate_hz)
+{
+	uint64_t frames = 10000000ull / ((uint64_t)rate_hz * PBP_FRAME_NS);
+
+	return max_u64(PBP_MIN_FRAMES, min_u64(PBP_MAX_FRAMES, frames));
+}
+
+static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
+{
+	char text[4096];
+
+	if (!log_enabled(LOG_DBG) || level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(text, sizeof(text), format, args);
+	log_dbg("libbpf", "%s", text);
+	return 0;
+}
+
+static int on_record(void *context, void *data, size_t size)
+{
+	struct sampler *sampler = context;
+
+	sampler->record(sampler->context, data, size);
+	return 0;
+}
+
+/* Room for a quarter of a second of the longest records that are likely, at most a few megabytes. */
+static uint32_t ring_bytes(uint32_t rate_hz)
+{
+	uint64_t bytes = RING_BYTES_MIN;
+
+	while (bytes < RING_BYTES_MAX && bytes < (uint64_t)rate_hz * 1024)
+		bytes *= 2;
+	return bytes;
+}
+
+static bool kernel_has_loop(void)
+{
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
+}
+
+static void choose_program(struct sampler *sampler, enum sampler_program wanted)
+{
+	struct pybpfprof_bpf *skel = sampler->skel;
+
+	if (wanted == SAMPLER_WALK && !kernel_has_loop()) {
+		snprintf(sampler->notes, sizeof(sampler->notes),
+			 "this kernel has no bpf_loop (5.17): walks cost a little more");
+		wanted = SAMPLER_BOUNDED;
+	}
+	sampler->program = wanted == SAMPLER_WALK    ? skel->progs.on_tick :
+			   wanted == SAMPLER_BOUNDED ? skel->progs.on_tick_bounded :
+						       skel->progs.on_tick_empty;
+	bpf_program__set_autoload(sampler->program, true);
+}
+
+static void set_knobs(struct sampler *sampler, const struct sampler_config *config)
+{
+	struct pybpfprof_bpf *skel = sampler->skel;
+	uint64_t seed = 0;
+
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = (uint64_t)getpid() << 32 ^ proc__own_cpu_ns();
+	skel->rodata->hash_seed = seed;
+	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES) :
+							sampler_frame_budget(config->rate_hz);
+	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus);
+	bpf_map__set_max_entries(skel->maps.events, ring_bytes(config->rate_hz));
+}
+
+/* Depth of our pid namespace: the kernel side needs it to number tasks as we do. */
+static int set_pidns_level(struct pybpfprof_bpf *skel)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	int err = bpf_prog_test_run_opts(bpf_program__fd(skel->progs.own_pidns_level), &run);
+
+	if (err)
+		return err;
+	skel->bss->pidns_level = run.retval;
+	return 0;
+}
+
+static int load(struct sampler *sampler, const struct sampler_config *config, char *reason, size_t reason_size)
+{
+	struct pybpfprof_bpf *skel = sampler->skel = pybpfprof_bpf__open();
+	const char *step = "open the BPF object";
+	int err;
+
+	if (!skel) {
+		err = -errno;
+		goto out;
+	}
+	choose_program(sampler, config->program);
+	set_knobs(sampler, config);
+	step = "load the BPF program";
+	err = pybpfprof_bpf__load(skel);
+	if (err)
+		goto out;
+	step = "find the pid namespace";
+	err = set_pidns_level(skel);
+	if (err)
+		goto out;
+	step = "attach to sched_process_exec";
+	err = pybpfprof_bpf__attach(skel);
+	if (err)
+		goto out;
+	step = "map the ring buffer";
+	sampler->ring = ring_buffer__new(bpf_map__fd(skel->maps.events), on_record, sampler, NULL);
+	if (!sampler->ring)
+		err = -errno;
+out:
+	if (err)
+		snprintf(reason, reason_size, "cannot %s: %s%s", step, strerror(-err),
+			 err == -EPERM || err == -EACCES ? "" : " (-v shows the kernel's own words)");
+	return err;
+}
+
+/* One file descriptor a thread: raise the soft limit to the hard one. */
+static void raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+int sampler__open(struct sampler **out, const struct sampler_config *config, char *reason, size_t reason_size)
+{
+	struct sampler *sampler = calloc(1, sizeof(*sampler));
+	int err;
+
+	if (!sampler)
+		return -ENOMEM;
+	libbpf_set_print(print_libbpf);
+	raise_fd_limit();
+	sampler->period_ns = 1000000000ull / config->rate_hz;
+	sampler->cpus = libbpf_num_possible_cpus();
+	if (sampler->cpus < 1)
+		sampler->cpus = 1;
+	sampler->per_cpu = calloc(sampler->cpus, sizeof(*sampler->per_cpu));
+	err = sampler->per_cpu ? load(sampler, config, reason, reason_size) : -ENOMEM;
+	if (err) {
+		sampler__close(sampler);
+		return err;
+	}
+	*out = sampler;
+	return 0;
+}
+
+void sampler__close(struct sampler *sampler)
+{
+	if (!sampler)
+		return;
+	for (size_t i = 0; i < sampler->events.len; i++)
+		close(sampler->events.items[i]);
+	vec__free(&sampler->events);
+	ring_buffer__free(sampler->ring);
+	pybpfprof_bpf__destroy(sampler->skel);
+	free(sampler->per_cpu);
+	free(sampler);
+}
+
+int sampler__set_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target)
+{
+	uint32_t key = pid;
+
+	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, target, BPF_ANY) ? -errno : 0;
+}
+
+int sampler__remove_target(struct sampler *sampler, pid_t pid)
+{
+	uint32_t key = pid;
+
+	return bpf_map_delete_elem(bpf_map__fd(sampler->skel->maps.targets), &key) ? -errno : 0;
+}
+
+static int open_event(const struct sampler *sampler, pid_t tid)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = sampler->period_ns,
+		.inherit = 1,
+		.inherit_thread = 1,
+		.exclude_idle = 1,
+		.disabled = 1,
+	};
+	int fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	int err;
+
+	if (fd < 0 && errno == EINVAL) {
+		attr.inherit_thread = 0; /* before 5.13: forked children are interrupted too, and ignored */
+		fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	}
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) ||
+	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/* Attach to the threads of `tasks` that are not in `known`. Number of new ones, or the first real error. */
+static int attach_tasks(struct sampler *sampler, const struct proc_tasks *tasks, struct proc_tasks *known)
+{
+	int attached = 0, fd;
+
+	for (size_t i = 0, k = 0; i < tasks->tids.len; i++) {
+		pid_t tid = tasks->tids.items[i];
+
+		while (k < known->tids.len && known->tids.items[k] < tid)
+			k++;
+		if (k < known->tids.len && known->tids.items[k] == tid)
+			continue;
+		/* A thread that an earlier pass did not see may have inherited an event already. */
+		if (known->tids.len)
+			sampler->skel->bss->check_duplicates = 1;
+		fd = open_event(sampler, tid);
+		if (fd == -ESRCH)
+			continue; /* the thread has ended */
+		if (fd < 0)
+			return fd;
+		if (vec__push(&sampler->events, fd)) {
+			close(fd);
+			return -ENOMEM;
+		}
+		attached++;
+	}
+	return attached;
+}
+
+int sampler__attach(struct sampler *sampler, pid_t pid)
+{
+	struct proc_tasks known = { 0 }, tasks = { 0 };
+	int total = 0, fresh = 0, err = 0;
+
+	for (int pass = 0; pass < ATTACH_PASSES; pass++) {
+		err = proc__tasks(pid, &tasks);
+		if (err)
+			break;
+		fresh = attach_tasks(sampler, &tasks, &known);
+		vec__free(&known.tids);
+		known = tasks;
+		tasks = (struct proc_tasks){ 0 };
+		if (fresh <= 0)
+			break;
+		total += fresh;
+	}
+	vec__free(&known.tids);
+	vec__free(&tasks.tids);
+	if (fresh < 0 && !err)
+		err = fresh;
+	return total ? total : err ? err : -ESRCH;
+}
+
+int sampler__fd(const struct sampler *sampler)
+{
+	return ring_buffer__epoll_fd(sampler->ring);
+}
+
+void sampler__set_idle(struct sampler *sampler, bool idle)
+{
+	__atomic_store_n(&sampler->skel->bss->reader_idle, idle, __ATOMIC_SEQ_CST);
+}
+
+int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *context)
+{
+	sampler->record = record;
+	sampler->context = context;
+	return ring_buffer__consume(sampler->ring);
+}
+
+void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT])
+{
+	uint64_t *values = sampler->per_cpu;
+	int fd = bpf_map__fd(sampler->skel->maps.counters);
+
+	for (uint32_t counter = 0; counter < PBP_COUNTER_COUNT; counter++) {
+		out[counter] = 0;
+		if (bpf_map_lookup_elem(fd, &counter, values))
+			continue;
+		for (int cpu = 0; cpu < sampler->cpus; cpu++)
+			out[counter] += values[cpu];
+	}
+}
+
+const char *sampler__kernel_notes(const struct sampler *sampler)
+{
+	return sampler->notes;
+}
+
+uint32_t sampler__max_frames(const struct sampler *sampler)
+{
+	return sampler->skel->rodata->max_frames;
+}

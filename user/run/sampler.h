@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The kernel side as seen from user space: load the BPF program, put a timer on every thread of a target, hand over records. The
+ * only user of libbpf. Knows nothing of CPython but the opaque struct pbp_target that it passes on.
+ */
+#pragma once
+
+#include "pybpfprof.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Which program runs at a tick. */
+enum sampler_program {
+	SAMPLER_WALK,	 /* the real one, with bpf_loop or without as the kernel has it */
+	SAMPLER_BOUNDED, /* the real one as an older kernel gets it */
+	SAMPLER_EMPTY,	 /* does nothing: the cost of the timer alone, for benchmarks */
+};
+
+struct sampler_config {
+	uint32_t rate_hz;
+	uint32_t max_frames; /* frames walked in the kernel at most; 0 = from the rate (sampler_frame_budget) */
+	enum sampler_program program;
+};
+
+struct sampler;
+
+/* 1 % of a CPU over the cost of a frame at this rate, within PBP_MIN_FRAMES..PBP_MAX_FRAMES. */
+uint32_t sampler_frame_budget(uint32_t rate_hz);
+
+/*
+ * Load the BPF program; nothing is attached yet. 0; -EPERM / -EACCES when not permitted; another -errno, and `reason`
+ * then says in one line what failed (the verifier's log goes to log_dbg).
+ */
+int sampler__open(struct sampler **out, const struct sampler_config *config, char *reason, size_t reason_size);
+void sampler__close(struct sampler *sampler);
+
+/* Tell the BPF program how to walk this process (also again, after an exec). 0 or -errno. */
+int sampler__set_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target);
+int sampler__remove_target(struct sampler *sampler, pid_t pid);
+
+/*
+ * Put a timer on every thread of the process; threads that it starts later inherit it, forked children do not (kernels
+ * before 5.13: they do, and are ignored). Number of threads, or -errno when none could be had.
+ */
+int sampler__attach(struct sampler *sampler, pid_t pid);
+
+/* Becomes readable on a wake-up; for epoll. */
+int sampler__fd(const struct sampler *sampler);
+/* The reader stops polling until it is woken (true), or polls (false). */
+void sampler__set_idle(struct sampler *sampler, bool idle);
+
+typedef void (*sampler_record_fn)(void *context, const void *record, size_t size);
+/* Hand every waiting record to `record`, oldest first. Records are valid during the call only. Number, or -errno. */
+int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *context);
+
+/* Sum over CPUs of every enum pbp_counter. */
+void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT]);
+
+/* For the start message: what this kernel lacks, "" if nothing. */
+const char *sampler__kernel_notes(const struct sampler *sampler);
+uint32_t sampler__max_frames(const struct sampler *sampler);
