@@ -48,20 +48,6 @@ static ssize_t read_text(const char *path, char *text, size_t size)
 	return len;
 }
 
-/* The kernel writes a newline in the name as \n and a backslash as \\ (fs/proc/array.c, proc_task_name). */
-static void unescape_comm(const char *from, const char *end, char *to, size_t size)
-{
-	size_t len = 0;
-
-	for (; from < end && len < size - 1; from++) {
-		if (*from == '\\' && from + 1 < end && (from[1] == 'n' || from[1] == '\\'))
-			to[len++] = *++from == 'n' ? '\n' : '\\';
-		else
-			to[len++] = *from;
-	}
-	to[len] = '\0';
-}
-
 int proc__stat(pid_t pid, struct proc_stat *out)
 {
 	unsigned long long utime, stime, start_ticks;
@@ -85,7 +71,8 @@ int proc__stat(pid_t pid, struct proc_stat *out)
 		   &out->state, &out->ppid, &utime, &stime, &out->num_threads, &start_ticks) != 6)
 		return -EPROTO;
 
-	unescape_comm(name + 1, end, out->comm, sizeof(out->comm));
+	*end = '\0';
+	snprintf(out->comm, sizeof(out->comm), "%s", name + 1);
 	out->start_ticks = start_ticks;
 	out->cpu_ns = (utime + stime) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 	return 0;

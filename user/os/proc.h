@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 struct proc_stat {
-	char comm[64];       /* unescaped bytes of the name, NUL-terminated */
+	char comm[64];       /* bytes of the name as they are (newlines too), NUL-terminated */
 	char state;          /* R S D T t Z X ... */
 	pid_t ppid;
 	uint64_t start_ticks; /* since boot, in clock ticks: with the pid, the identity of the process */

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * /proc readers against this process, against children with names chosen to confuse a parser, and against
+ * pids that are gone.
+ */
+#include "os/proc.h"
+
+#include "base/util.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A child that has given itself a name and waits to be killed. */
+static pid_t start_named(const char *name)
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(ready), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, name);
+		if (write(ready[1], "x", 1) == 1)
+			for (;;)
+				pause();
+		_exit(1);
+	}
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* A pid that has just been free. */
+static pid_t gone_pid(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+Test(proc, own_stat)
+{
+	struct proc_stat stat;
+
+	cr_assert_eq(proc__stat(getpid(), &stat), 0);
+	cr_expect_eq(stat.ppid, getppid());
+	cr_expect_eq(stat.state, 'R');
+	cr_expect_geq(stat.num_threads, 1);
+	cr_expect_gt(stat.start_ticks, 0);
+}
+
+Test(proc, start_time_tells_processes_apart)
+{
+	struct proc_stat self, again, child;
+	pid_t pid;
+
+	usleep(30000); /* a few clock ticks */
+	pid = start_named("later");
+	cr_assert_eq(proc__stat(getpid(), &self), 0);
+	cr_assert_eq(proc__stat(getpid(), &again), 0);
+	cr_assert_eq(proc__stat(pid, &child), 0);
+	cr_expect_eq(self.start_ticks, again.start_ticks);
+	cr_expect_gt(child.start_ticks, self.start_ticks);
+	cr_expect_eq(child.ppid, getpid());
+	stop(pid);
+}
+
+Test(proc, confusing_names)
+{
+	static const char *const names[] = {
+		"plain", ") R 1 2 3", "a\nb", "((()", "x) (y", " ", "\\n", "a\\", "\\\\n", "\x80\xff\x01", "",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		pid_t pid = start_named(names[i]);
+		struct proc_stat stat;
+		char comm[64];
+
+		cr_assert_eq(proc__stat(pid, &stat), 0);
+		cr_expect_str_eq(stat.comm, names[i]);
+		cr_expect_eq(stat.ppid, getpid(), "'%s': ppid %d", names[i], stat.ppid);
+		cr_expect_eq(stat.num_threads, 1);
+		cr_expect_eq(proc__task_comm(pid, pid, comm, sizeof(comm)), 0);
+		cr_expect_str_eq(comm, names[i]);
+		stop(pid);
+	}
+}
+
+Test(proc, small_buffers)
+{
+	pid_t pid = start_named("fifteen-letters");
+	char text[16];
+
+	memset(text, 'x', sizeof(text));
+	cr_expect_eq(proc__task_comm(pid, pid, text, 5), 0);
+	cr_expect_str_eq(text, "fift");
+	cr_expect_eq(text[5], 'x');
+	cr_expect_eq(proc__task_comm(pid, pid, text, 16), 0);
+	cr_expect_str_eq(text, "fifteen-letters");
+	cr_expect_eq(proc__cmdline(pid, text, 4), 0);
+	cr_expect_eq(strlen(text), 3);
+	cr_expect_eq(proc__task_comm(pid, pid, text, 1), 0);
+	cr_expect_str_eq(text, "");
+	stop(pid);
+}
+
+Test(proc, command_line)
+{
+	pid_t pid = fork();
+	char text[256] = "";
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl("/bin/sleep", "sleep", "100", "0", NULL);
+		_exit(1);
+	}
+	for (int i = 0; i < 200 && strncmp(text, "sleep", 5); i++) {
+		usleep(10000);
+		cr_assert_eq(proc__cmdline(pid, text, sizeof(text)), 0);
+	}
+	cr_expect_str_eq(text, "sleep 100 0");
+
+	/* A zombie has a name but no command line any more. */
+	kill(pid, SIGKILL);
+	waitid(P_PID, pid, NULL, WEXITED | WNOWAIT);
+	cr_expect_eq(proc__cmdline(pid, text, sizeof(text)), 0);
+	cr_expect_str_eq(text, "sleep");
+	waitpid(pid, NULL, 0);
+}
+
+Test(proc, gone)
+{
+	pid_t pid = gone_pid();
+	struct proc_tasks tasks;
+	struct proc_stat stat;
+	uint64_t cpu_ns;
+	char text[64];
+
+	cr_expect_eq(proc__stat(pid, &stat), -ESRCH);
+	cr_expect_eq(proc__cpu_ns(pid, &cpu_ns), -ESRCH);
+	cr_expect_eq(proc__tasks(pid, &tasks), -ESRCH);
+	cr_expect_eq(tasks.tids.len, 0);
+	cr_expect_eq(proc__task_comm(pid, pid, text, sizeof(text)), -ESRCH);
+	cr_expect_eq(proc__task_comm(getpid(), pid, text, sizeof(text)), -ESRCH);
+	cr_expect_eq(proc__cmdline(pid, text, sizeof(text)), -ESRCH);
+	cr_expect_eq(proc__children(pid, &tasks), 0);
+	cr_expect_eq(tasks.tids.len, 0);
+	vec__free(&tasks.tids);
+}
+
+static void burn(uint64_t ns)
+{
+	uint64_t start = proc__own_cpu_ns();
+
+	while (proc__own_cpu_ns() - start < ns)
+		;
+}
+
+Test(proc, cpu_time_of_self)
+{
+	uint64_t before, after, own;
+
+	cr_assert_eq(proc__cpu_ns(getpid(), &before), 0);
+	burn(5000000);
+	cr_assert_eq(proc__cpu_ns(getpid(), &after), 0);
+	own = proc__own_cpu_ns();
+	/* Finer than the clock tick of 10 ms. */
+	cr_expect_geq(after - before, 5000000);
+	cr_expect_lt(own - after, 5000000);
+}
+
+Test(proc, cpu_time_of_another)
+{
+	struct proc_stat stat;
+	uint64_t cpu_ns;
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		burn(60000000);
+		if (write(ready[1], "x", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	cr_assert_eq(proc__cpu_ns(pid, &cpu_ns), 0);
+	cr_expect(cpu_ns >= 60000000 && cpu_ns < 200000000, "%lu", (unsigned long)cpu_ns);
+	cr_assert_eq(proc__stat(pid, &stat), 0);
+	cr_expect(stat.cpu_ns >= 30000000 && stat.cpu_ns < 200000000, "%lu", (unsigned long)stat.cpu_ns);
+	stop(pid);
+}
+
+static void *wait_at(void *barrier)
+{
+	prctl(PR_SET_NAME, "worker)\n");
+	pthread_barrier_wait(barrier);
+	pthread_barrier_wait(barrier);
+	return NULL;
+}
+
+Test(proc, tasks)
+{
+	enum { THREADS = 20 };
+	pthread_t threads[THREADS];
+	pthread_barrier_t barrier;
+	struct proc_tasks before, tasks;
+	char comm[64];
+	int named = 0;
+
+	cr_assert_eq(proc__tasks(getpid(), &before), 0);
+	pthread_barrier_init(&barrier, NULL, THREADS + 1);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, wait_at, &barrier);
+	pthread_barrier_wait(&barrier);
+
+	cr_assert_eq(proc__tasks(getpid(), &tasks), 0);
+	cr_expect_eq(tasks.tids.len, before.tids.len + THREADS);
+	cr_expect_eq(tasks.tids.items[0], getpid());
+	for (size_t i = 0; i < tasks.tids.len; i++) {
+		cr_expect(!i || tasks.tids.items[i - 1] < tasks.tids.items[i], "sorted");
+		cr_assert_eq(proc__task_comm(getpid(), tasks.tids.items[i], comm, sizeof(comm)), 0);
+		named += !strcmp(comm, "worker)\n");
+	}
+	cr_expect_eq(named, THREADS);
+
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	vec__free(&before.tids);
+	vec__free(&tasks.tids);
+}
+
+Test(proc, children)
+{
+	pid_t first = start_named("child) S 1 ("), second = start_named("other");
+	struct proc_tasks children;
+
+	cr_assert_eq(proc__children(getpid(), &children), 0);
+	cr_assert_eq(children.tids.len, 2);
+	cr_expect_eq(children.tids.items[0], first < second ? first : second);
+	cr_expect_eq(children.tids.items[1], first < second ? second : first);
+	vec__free(&children.tids);
+	stop(first);
+	stop(second);
+}
+
+Test(proc, own_capabilities)
+{
+	bool in_user_ns;
+	uint64_t caps;
+
+	cr_assert_eq(proc__own_caps(&caps, &in_user_ns), 0);
+	if (!getuid() && !in_user_ns)
+		cr_expect_neq(caps, 0);
+
+	/* An ordinary user has none. */
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		if (!getuid() && setuid(65534))
+			_exit(2);
+		_exit(proc__own_caps(&caps, &in_user_ns) || caps);
+	}
+	waitpid(pid, &status, 0);
+	cr_expect_eq(status, 0);
+}
+
+Test(proc, own_memory)
+{
+	enum { SIZE = 64 << 20 };
+	uint64_t before = proc__own_rss();
+	char *p = malloc(SIZE);
+
+	cr_expect_gt(before, 0);
+	memset(p, 1, SIZE);
+	cr_expect(p[SIZE / 2]);
+	cr_expect_geq(proc__own_rss(), before + SIZE / 2);
+	free(p);
+}
