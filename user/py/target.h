@@ -5,6 +5,7 @@
 #pragma once
 
 #include "os/remote.h"
+#include "py/attach.h"
 #include "py/offsets.h"
 
 #include "pybpfprof.h"
@@ -13,24 +14,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Why a process cannot be profiled. */
-enum py_attach_error {
-	PY_ATTACH_OK,
-	PY_ATTACH_GONE,        /* no such process, or it ended meanwhile */
-	PY_ATTACH_NOT_PYTHON,  /* no runtime in any of its images (now) */
-	PY_ATTACH_STARTING,    /* a runtime is there but has no interpreter yet: try again soon */
-	PY_ATTACH_UNSUPPORTED, /* Python, but a version or build that is not supported */
-	PY_ATTACH_DENIED,      /* not permitted to read it */
-	PY_ATTACH_CORRUPT,     /* its tables contradict themselves */
-	PY_ATTACH_SYSTEM,      /* anything else */
-};
-
 struct py_target {
 	pid_t pid;
 	uint64_t start_ticks;      /* with pid: identity */
 	struct remote remote;
 	struct py_offsets offsets;
 	py_addr runtime;           /* address of _PyRuntime */
+	uint64_t main_thread;      /* its pthread_self(): changes with exec, even to the same program */
+	py_addr code_type;         /* address of PyCode_Type, 0 = no frame seen at attach */
 	char image[256];           /* file it lies in, as /proc/PID/maps names it (unescaped) */
 	char how[32];              /* how it was found: "section", "symbol", "scan" */
 	struct pbp_target layout;  /* the same for the BPF program, slot included */
