@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Interpreters -> thread states, as linked lists of a running process: short reads and cycles are expected. The interface
+ * for others is py_target__threads; this one serves an attach, which has no struct py_target yet.
+ */
+#pragma once
+
+#include "py/target.h"
+
+#include <stddef.h>
+
+/* At most `max` thread states of all interpreters. Number found (0 is possible), or -errno. */
+int py_threads__list(struct remote *remote, const struct py_offsets *offsets, py_addr runtime,
+		     struct py_thread *out, size_t max);

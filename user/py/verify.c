@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The threads run while they are looked at, so single frames may be torn: a chain passes if most of it is sound, and
+ * contradictions count only if no thread passes in several looks. What is checked of a frame: its executable is an object of a type
+ * named "code", whose name, qualified name and file are of type "str" and whose line table is of type "bytes", and the
+ * instruction pointer lies in that code's bytecode.
+ */
+#include "py/verify.h"
+
+#include "base/util.h"
+#include "py/runtime.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define LOOKS	     8
+#define MAX_THREADS  16 /* looked at */
+#define MAX_FRAMES   64 /* of one chain */
+#define MAX_FRAME    256
+#define MAX_CODE     1024
+#define MAX_UNITS    (1ll << 30) /* code units of one code object */
+#define KNOWN_OWNERS 5		 /* largest enum _frameowner so far, plus one (3.14) */
+
+struct verifier {
+	struct py_target *target;
+	const struct py_offsets *offsets;
+	const char *field; /* the contradiction met last */
+	int err;	   /* the process cannot be read: -ESRCH, -EPERM */
+};
+
+/* Whole or nothing; remembers the errors that end everything. */
+static bool read_bytes(struct verifier *verifier, py_addr addr, void *dest, size_t len)
+{
+	int err = remote__read(&verifier->target->remote, addr, dest, len);
+
+	if (err && err != -EFAULT)
+		verifier->err = err;
+	return !err;
+}
+
+static bool contradict(struct verifier *verifier, const char *field)
+{
+	verifier->field = field;
+	return false;
+}
+
+/* Is there an object at `object` whose type has this name? Gives the type's address. */
+static bool is_of_type(struct verifier *verifier, py_addr object, const char *name, py_addr *type)
+{
+	char text[8] = "";
+	py_addr name_addr;
+	size_t len = strlen(name) + 1;
+
+	return object && len <= sizeof(text) &&
+	       read_bytes(verifier, object + verifier->offsets->object_type, type, 8) &&
+	       read_bytes(verifier, *type + verifier->offsets->type_name, &name_addr, 8) &&
+	       read_bytes(verifier, name_addr, text, len) && !memcmp(text, name, len);
+}
+
+static bool check_object(struct verifier *verifier, py_addr object, const char *type_name, const char *field)
+{
+	py_addr type;
+
+	return is_of_type(verifier, object, type_name, &type) || contradict(verifier, field);
+}
+
+static bool check_code(struct verifier *verifier, py_addr code, py_addr instr)
+{
+	const struct py_offsets *offsets = verifier->offsets;
+	uint8_t bytes[MAX_CODE];
+	uint64_t units;
+	py_addr type;
+
+	if (!is_of_type(verifier, code, "code", &type))
+		return contradict(verifier, "interpreter_frame.executable is no code object");
+	if (!read_bytes(verifier, code, bytes, min_u64(offsets->code_size, sizeof(bytes))))
+		return contradict(verifier, "code_object is not readable");
+	units = load_u64(bytes + offsets->var_object_size);
+	if (units > MAX_UNITS || instr < code + offsets->code_adaptive ||
+	    instr > code + offsets->code_adaptive + 2 * units)
+		return contradict(verifier, "interpreter_frame.instr_ptr lies outside its code_object");
+	if (!check_object(verifier, load_u64(bytes + offsets->code_filename), "str",
+			  "code_object.filename is no str") ||
+	    !check_object(verifier, load_u64(bytes + offsets->code_name), "str",
+			  "code_object.name is no str") ||
+	    !check_object(verifier, load_u64(bytes + offsets->code_qualname), "str",
+			  "code_object.qualname is no str") ||
+	    !check_object(verifier, load_u64(bytes + offsets->code_linetable), "bytes",
+			  "code_object.linetable is no bytes"))
+		return false;
+	verifier->target->code_type = type;
+	return true;
+}
+
+struct chain {
+	size_t sound, unsound;
+	bool ended; /* properly, or the cap was reached */
+};
+
+/* Frames of C code (owners from first_other_owner on) hold garbage but for the owner and the link. */
+static void check_frame(struct verifier *verifier, const uint8_t *bytes, struct chain *chain)
+{
+	const struct py_offsets *offsets = verifier->offsets;
+	py_addr code = load_u64(bytes + offsets->frame_executable);
+	uint32_t owner = bytes[offsets->frame_owner];
+
+	if (owner >= KNOWN_OWNERS) {
+		contradict(verifier, "interpreter_frame.owner reads back absurd");
+		chain->unsound++;
+		return;
+	}
+	if (owner >= offsets->first_other_owner)
+		return;
+	if (check_code(verifier, offsets->tagged_frames ? code & ~3ull : code,
+		       load_u64(bytes + offsets->frame_instr)))
+		chain->sound++;
+	else
+		chain->unsound++;
+}
+
+static struct chain walk_chain(struct verifier *verifier, py_addr frame)
+{
+	const struct py_offsets *offsets = verifier->offsets;
+	struct chain chain = {};
+	uint8_t bytes[MAX_FRAME];
+
+	for (int i = 0; frame && i < MAX_FRAMES; i++) {
+		if (!read_bytes(verifier, frame, bytes, min_u64(offsets->frame_localsplus, sizeof(bytes)))) {
+			contradict(verifier, i ? "interpreter_frame.previous leads nowhere"
+					       : "thread_state.current_frame leads nowhere");
+			chain.unsound++;
+			return chain;
+		}
+		check_frame(verifier, bytes, &chain);
+		frame = load_u64(bytes + offsets->frame_previous);
+	}
+	chain.ended = true;
+	return chain;
+}
+
+/* How one thread came out. */
+enum outcome { PASSED, NO_FRAMES, FAILED };
+
+static enum outcome check_thread(struct verifier *verifier, py_addr tstate)
+{
+	py_addr frame;
+	struct chain chain;
+
+	if (!read_bytes(verifier, tstate + verifier->offsets->thread_current_frame, &frame, 8)) {
+		contradict(verifier, "thread_state.current_frame is not readable");
+		return FAILED;
+	}
+	chain = walk_chain(verifier, frame);
+	if (chain.ended && !chain.sound && !chain.unsound)
+		return NO_FRAMES;
+	return chain.ended && chain.sound && chain.unsound * 4 <= chain.sound ? PASSED : FAILED;
+}
+
+static enum outcome check_threads(struct verifier *verifier, const struct py_thread *threads, size_t count)
+{
+	enum outcome worst = NO_FRAMES;
+
+	for (size_t i = 0; i < count && i < MAX_THREADS && !verifier->err; i++) {
+		enum outcome outcome = check_thread(verifier, threads[i].tstate);
+
+		if (outcome == PASSED)
+			return PASSED;
+		if (outcome == FAILED)
+			worst = FAILED;
+	}
+	return worst;
+}
+
+/*
+ * On x86-64 the word at fsbase holds fsbase itself (the psABI's thread pointer), and thread_id is fsbase. A thread that has ended
+ * leaves nothing there, so one that agrees is enough.
+ */
+static bool check_thread_ids(struct verifier *verifier, const struct py_thread *threads, size_t count)
+{
+	bool any = false;
+	uint64_t self;
+
+	for (size_t i = 0; i < count && !verifier->err; i++) {
+		if (!threads[i].thread_id) /* not run by a thread yet */
+			continue;
+		any = true;
+		if (read_bytes(verifier, threads[i].thread_id, &self, 8) && self == threads[i].thread_id)
+			return true;
+	}
+	return !any;
+}
+
+enum py_attach_error py_verify__run(struct py_target *target, const struct py_thread *threads, size_t count,
+				    char *reason, size_t reason_size)
+{
+	struct verifier verifier = {.target = target, .offsets = &target->offsets};
+	enum outcome outcome = FAILED;
+
+	if (target->offsets.frame_localsplus > MAX_FRAME || target->offsets.code_size > MAX_CODE)
+		return PY_ATTACH_SYSTEM;
+	if (!check_thread_ids(&verifier, threads, count) && !verifier.err) {
+		contradict(&verifier, "thread_state.thread_id is no thread's pointer");
+	} else {
+		for (int look = 0; look < LOOKS && outcome == FAILED && !verifier.err; look++)
+			outcome = check_threads(&verifier, threads, count);
+	}
+	if (verifier.err)
+		return py_attach_errno(verifier.err, reason, reason_size);
+	if (outcome != FAILED)
+		return PY_ATTACH_OK;
+	snprintf(reason, reason_size, "_Py_DebugOffsets contradicts the process: %s", verifier.field);
+	return PY_ATTACH_CORRUPT;
+}
