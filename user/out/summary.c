@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The table on stdout. All text is escaped and cut to terminal columns first (struct cells); then the widths
- * of the two text columns are shared out, and the lines are printed. Numbers have fixed widths, so a row
- * never moves them.
+ * The table on stdout. All text is escaped into cells first; then the columns of the terminal are shared out
+ * and the cells cut to fit; then the lines are printed.
  */
 #include "out/summary.h"
 
@@ -10,13 +9,14 @@
 #include "base/util.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARE_COLUMNS 7u /* "  61.2%" */
-#define TOTAL_COLUMNS 8u
-#define GAP	      2u
-#define MIN_COLUMNS   12u /* of a text column, however narrow the terminal is */
+#define SHARE_COLUMNS 7 /* "  61.2%" */
+#define TOTAL_COLUMNS 8
+#define GAP	      2
+#define MIN_COLUMNS   12 /* of a text column, however narrow the terminal is */
 #define HOT_PERCENT   10.0
 #define ELLIPSIS      "\xe2\x80\xa6"
 #define BOLD	      "\x1b[1m"
@@ -39,7 +39,7 @@ struct table {
 	struct cells *cells; /* of the shown rows */
 	size_t shown, hidden;
 	uint64_t hidden_self;
-	unsigned int sample_columns, function_columns, place_columns;
+	int sample_columns, function_columns;
 };
 
 static double percent(uint64_t part, uint64_t whole)
@@ -47,52 +47,53 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
+/* Take over the bytes of buf, also when it failed, so that there is one place to free them. */
+static int set_text(struct text *text, struct buf *buf)
+{
+	free(text->bytes);
+	*text = (struct text){.bytes = buf->data, .len = buf->len};
+	text->columns = utf8_width(text->bytes, text->len);
+	return buf->err;
+}
+
 /* Keep the two ends of a name: "work.<loc…>.inner". */
-static void shorten_name(struct text *text, size_t columns, struct buf *out)
+static int shorten_name(struct text *text, size_t columns)
 {
 	size_t head, tail;
+	struct buf buf = {0};
 
-	if (text->columns <= columns) {
-		buf__add(out, text->bytes, text->len);
-		return;
-	}
+	if (text->columns <= columns)
+		return 0;
 	head = utf8_fit(text->bytes, text->len, columns / 2);
 	tail = utf8_fit_end(text->bytes, text->len, columns - 1 - columns / 2);
-	buf__add(out, text->bytes, head);
-	buf__adds(out, ELLIPSIS);
-	buf__add(out, text->bytes + tail, text->len - tail);
+	buf__add(&buf, text->bytes, head);
+	buf__adds(&buf, ELLIPSIS);
+	buf__add(&buf, text->bytes + tail, text->len - tail);
+	return set_text(text, &buf);
 }
 
 /* Keep the end of a path, from a slash on if one is near enough: "…/pkg/mod.py:12". */
-static void shorten_path(struct text *text, size_t columns, struct buf *out)
+static int shorten_path(struct text *text, size_t columns)
 {
-	const char *from, *slash;
+	const char *from, *end = text->bytes + text->len, *slash;
+	struct buf buf = {0};
 
-	if (text->columns <= columns) {
-		buf__add(out, text->bytes, text->len);
-		return;
-	}
+	if (text->columns <= columns)
+		return 0;
 	from = text->bytes + utf8_fit_end(text->bytes, text->len, columns - 1);
-	slash = memchr(from, '/', (size_t)(text->bytes + text->len - from));
+	slash = memchr(from, '/', (size_t)(end - from));
 	if (slash)
 		from = slash;
-	buf__adds(out, ELLIPSIS);
-	buf__add(out, from, (size_t)(text->bytes + text->len - from));
-}
-
-static int set_text(struct text *text, struct buf *buf)
-{
-	*text = (struct text){.bytes = buf->data, .len = buf->len};
-	if (buf->err)
-		return buf->err;
-	text->columns = utf8_width(text->bytes, text->len);
-	return 0;
+	buf__adds(&buf, ELLIPSIS);
+	buf__add(&buf, from, (size_t)(end - from));
+	return set_text(text, &buf);
 }
 
 static int make_cells(struct cells *cells, const struct strtab *strings, const struct profile_row *row)
 {
 	const char *name = strtab__get(strings, row->function);
 	struct buf function = {0}, place = {0};
+	int err;
 
 	buf__add_escaped(&function, *name ? name : "[unnamed]", NULL);
 	if (row->kind != FRAME_SPECIAL) {
@@ -100,55 +101,59 @@ static int make_cells(struct cells *cells, const struct strtab *strings, const s
 		if (row->line)
 			buf__addf(&place, ":%u", row->line);
 	}
-	/* Both take their bytes over, so that a failure frees them, too. */
-	return set_text(&cells->function, &function) | set_text(&cells->place, &place) ? -ENOMEM : 0;
+	err = set_text(&cells->function, &function);
+	return set_text(&cells->place, &place) ?: err;
 }
 
-/* Share the columns that are left to the two texts: by need, and evenly if both need more than half. */
-static void share_columns(struct table *table, unsigned int function, unsigned int place)
+static int decimal_digits(uint64_t number)
 {
-	unsigned int numbers = SHARE_COLUMNS + TOTAL_COLUMNS + table->sample_columns + 2 * GAP, left, half;
-
-	table->function_columns = function;
-	table->place_columns = place;
-	if (!table->style->width || numbers + function + place <= table->style->width)
-		return;
-
-	left = table->style->width > numbers ? table->style->width - numbers : 0;
-	half = left / 2;
-	if (place <= half)
-		table->function_columns = left - place;
-	else if (function <= left - half)
-		table->place_columns = left - function;
-	else {
-		table->function_columns = left - half;
-		table->place_columns = half;
-	}
-	table->function_columns = max_u64(table->function_columns, min_u64(function, MIN_COLUMNS));
-	table->place_columns = max_u64(table->place_columns, min_u64(place, MIN_COLUMNS));
-}
-
-static unsigned int decimal_digits(uint64_t number)
-{
-	unsigned int digits = 1;
+	int digits = 1;
 
 	while (number /= 10)
 		digits++;
 	return digits;
 }
 
-static void lay_out(struct table *table)
+/* Columns that the two texts need: the widest cell, and the heading. */
+static size_t function_need(const struct table *table)
 {
-	uint64_t function = strlen("function"), place = strlen("file:line");
-	uint64_t most = max_u64(table->rows[0].self, table->hidden_self);
+	size_t need = strlen("function");
 
-	for (size_t i = 0; i < table->shown; i++) {
-		function = max_u64(function, table->cells[i].function.columns);
-		place = max_u64(place, table->cells[i].place.columns);
-	}
-	table->sample_columns = GAP + max_u64(strlen("samples"), decimal_digits(most));
-	/* Names have bounds elsewhere, but a padding is an int. */
-	share_columns(table, min_u64(function, UINT16_MAX), min_u64(place, UINT16_MAX));
+	for (size_t i = 0; i < table->shown; i++)
+		need = max_u64(need, table->cells[i].function.columns);
+	return need;
+}
+
+static size_t place_need(const struct table *table)
+{
+	size_t need = strlen("file:line");
+
+	for (size_t i = 0; i < table->shown; i++)
+		need = max_u64(need, table->cells[i].place.columns);
+	return need;
+}
+
+/*
+ * Share out what the numbers leave: places get half of it, or more if the names need less. Places come first,
+ * since they are cut at a slash and so may give columns back to the names.
+ */
+static int fit_cells(struct table *table)
+{
+	size_t numbers = SHARE_COLUMNS + TOTAL_COLUMNS + table->sample_columns + 2 * GAP, width, left,
+	       columns;
+	int err = 0;
+
+	width = max_u64(table->style->width, numbers + 2 * MIN_COLUMNS);
+	left = table->style->width ? width - numbers : SIZE_MAX / 2;
+	columns = max_u64(left / 2, left - min_u64(left, function_need(table)));
+	for (size_t i = 0; !err && i < table->shown; i++)
+		err = shorten_path(&table->cells[i].place, columns);
+	columns = left - min_u64(left, place_need(table));
+	for (size_t i = 0; !err && i < table->shown; i++)
+		err = shorten_name(&table->cells[i].function, columns);
+	/* A padding is an int; longer names only push their own place to the right. */
+	table->function_columns = (int)min_u64(function_need(table), INT16_MAX);
+	return err;
 }
 
 /* ANSI sequences take no columns, so they stay outside the padding. */
@@ -170,10 +175,9 @@ static void add_header(const struct table *table, struct buf *buf)
 static void add_row(const struct table *table, size_t i, struct buf *buf)
 {
 	const struct profile_row *row = &table->rows[i];
-	struct cells *cells = &table->cells[i];
+	const struct cells *cells = &table->cells[i];
 	double self = percent(row->self, table->profile->samples);
 	bool hot = self >= HOT_PERCENT;
-	size_t start, columns;
 
 	paint(table, hot ? BOLD_RED : "", buf);
 	buf__addf(buf, "%*.1f%%", SHARE_COLUMNS - 1, self);
@@ -181,13 +185,13 @@ static void add_row(const struct table *table, size_t i, struct buf *buf)
 	buf__addf(buf, "%*.1f%%%*llu  ", TOTAL_COLUMNS - 1, percent(row->total, table->profile->samples),
 		  table->sample_columns, (unsigned long long)row->self);
 	paint(table, hot ? BOLD_RED : "", buf);
-	start = buf->len;
-	shorten_name(&cells->function, table->function_columns, buf);
-	columns = utf8_width(buf->data + start, buf->len - start);
+	buf__add(buf, cells->function.bytes, cells->function.len);
 	paint(table, hot ? RESET : "", buf);
 	if (cells->place.len) {
-		buf__addf(buf, "%*s", (int)(table->function_columns - columns + GAP), "");
-		shorten_path(&cells->place, table->place_columns, buf);
+		int padding = table->function_columns - (int)min_u64(cells->function.columns, INT16_MAX);
+
+		buf__addf(buf, "%*s", padding + GAP, "");
+		buf__add(buf, cells->place.bytes, cells->place.len);
 	}
 	buf__addc(buf, '\n');
 }
@@ -199,30 +203,27 @@ static void add_rest(const struct table *table, struct buf *buf)
 		  table->sample_columns, (unsigned long long)table->hidden_self, table->hidden);
 }
 
-static int format_table(struct table *table, struct buf *buf)
+static int make_table(struct table *table)
 {
+	uint64_t most = max_u64(table->rows[0].self, table->hidden_self);
 	int err = 0;
 
 	table->cells = calloc(table->shown, sizeof(*table->cells));
 	if (!table->cells)
 		return -ENOMEM;
+	table->sample_columns = GAP + (int)max_u64(strlen("samples"), (uint64_t)decimal_digits(most));
 	for (size_t i = 0; !err && i < table->shown; i++)
 		err = make_cells(&table->cells[i], table->profile->strings, &table->rows[i]);
-	if (!err) {
-		lay_out(table);
-		add_header(table, buf);
-		for (size_t i = 0; i < table->shown && !buf->err; i++)
-			add_row(table, i, buf);
-		if (table->hidden)
-			add_rest(table, buf);
-		err = buf->err;
-	}
-	for (size_t i = 0; i < table->shown; i++) {
+	return err ?: fit_cells(table);
+}
+
+static void free_table(struct table *table)
+{
+	for (size_t i = 0; table->cells && i < table->shown; i++) {
 		free(table->cells[i].function.bytes);
 		free(table->cells[i].place.bytes);
 	}
 	free(table->cells);
-	return err;
 }
 
 int summary__format(const struct profile *profile, const struct summary_style *style, struct buf *buf)
@@ -238,8 +239,18 @@ int summary__format(const struct profile *profile, const struct summary_style *s
 	table.hidden = rows.rows.len - table.shown;
 	for (size_t i = table.shown; i < rows.rows.len; i++)
 		table.hidden_self += table.rows[i].self;
-	err = format_table(&table, buf);
+	err = make_table(&table);
+	if (err)
+		goto out;
+
+	add_header(&table, buf);
+	for (size_t i = 0; i < table.shown; i++)
+		add_row(&table, i, buf);
+	if (table.hidden)
+		add_rest(&table, buf);
+	err = buf->err;
 out:
+	free_table(&table);
 	profile_rows__free(&rows);
 	return err;
 }
