@@ -190,9 +190,10 @@ static int load_frame(struct tail_reader *reader, struct py_target *target, py_a
 	return 0;
 }
 
-static bool is_link(const struct frame_view *view, const struct pbp_frame *expected, py_addr tail)
+/* Is `view` the frame that the kernel saw, in the middle of the same call? */
+static bool is_link(const struct frame_view *view, const struct pbp_frame *expected)
 {
-	return view->code == expected->code && view->instr == expected->instr && view->previous == tail;
+	return view->code == expected->code && view->instr == expected->instr;
 }
 
 static int note_code(struct tail_reader *reader, py_addr code)
@@ -228,7 +229,7 @@ static enum tail_result collect(struct tail_reader *reader, struct py_target *ta
 
 /* The link once more, and the identity of every code object of the tail, in one batch. */
 static bool confirm(struct tail_reader *reader, struct py_target *target, py_addr link,
-		    const struct pbp_frame *expected, py_addr tail)
+		    const struct pbp_frame *expected, py_addr previous)
 {
 	const struct pbp_target *layout = &target->layout;
 	size_t bytes = layout->co_ident == PBP_NONE ? 0 : min_u64(layout->co_ident_bytes, PBP_IDENT_BYTES);
@@ -253,7 +254,7 @@ static bool confirm(struct tail_reader *reader, struct py_target *target, py_add
 							    pbp_ident_fold(idents[i], ARRAY_SIZE(idents[i]));
 	}
 	view = view_frame(layout, frame);
-	same = segments[count].got == layout->fr_bytes && is_link(&view, expected, tail);
+	same = segments[count].got == layout->fr_bytes && is_link(&view, expected) && view.previous == previous;
 out:
 	free(segments);
 	free(idents);
@@ -275,7 +276,7 @@ static void finish_frames(struct tail_reader *reader)
 enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_target *target, py_addr link,
 				     const struct pbp_frame *expected, py_addr tail)
 {
-	struct frame_view view;
+	struct frame_view view, marker;
 	enum tail_result result;
 	size_t hint = 0;
 
@@ -283,10 +284,14 @@ enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_targe
 	reader->codes.len = 0;
 	reader->code_idents.len = 0;
 	hmap__clear(&reader->idents);
-	if (load_frame(reader, target, link, &hint, &view) || !is_link(&view, expected, tail))
+	if (load_frame(reader, target, link, &hint, &view) || !is_link(&view, expected))
+		return TAIL_UNVERIFIED;
+	/* Between the link and its Python caller there may be the marker of an entry from C. */
+	if (view.previous != tail && (load_frame(reader, target, view.previous, &hint, &marker) || !marker.other ||
+				      marker.previous != tail))
 		return TAIL_UNVERIFIED;
 	result = collect(reader, target, tail);
-	if (result == TAIL_UNVERIFIED || !confirm(reader, target, link, expected, tail))
+	if (result == TAIL_UNVERIFIED || !confirm(reader, target, link, expected, view.previous))
 		return TAIL_UNVERIFIED;
 	finish_frames(reader);
 	return result;

@@ -31,6 +31,7 @@ struct tail_chunk {
 
 struct tail_reader {
 	py_addr tstate;	 /* whose data stack is in the copy */
+	uint64_t batch;	 /* the caller's mark: for which batch of samples the copy was made */
 	py_addr top;	 /* end of the used part of the newest chunk */
 	VEC(struct tail_chunk) chunks; /* newest first */
 	VEC(uint8_t) bytes;

@@ -194,12 +194,18 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 	return 0;
 }
 
+void sampler__stop(struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->events.len; i++)
+		close(sampler->events.items[i]);
+	sampler->events.len = 0;
+}
+
 void sampler__close(struct sampler *sampler)
 {
 	if (!sampler)
 		return;
-	for (size_t i = 0; i < sampler->events.len; i++)
-		close(sampler->events.items[i]);
+	sampler__stop(sampler);
 	vec__free(&sampler->events);
 	ring_buffer__free(sampler->ring);
 	pybpfprof_bpf__destroy(sampler->skel);
@@ -343,4 +349,9 @@ const char *sampler__kernel_notes(const struct sampler *sampler)
 uint32_t sampler__max_frames(const struct sampler *sampler)
 {
 	return sampler->skel->rodata->max_frames;
+}
+
+uint32_t sampler__pidns_level(const struct sampler *sampler)
+{
+	return sampler->skel->bss->pidns_level;
 }

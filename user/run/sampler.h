@@ -47,6 +47,9 @@ int sampler__remove_target(struct sampler *sampler, pid_t pid);
  */
 int sampler__attach(struct sampler *sampler, pid_t pid);
 
+/* Take all timers away again. Counters and waiting records stay. */
+void sampler__stop(struct sampler *sampler);
+
 /* Becomes readable on a wake-up; for epoll. */
 int sampler__fd(const struct sampler *sampler);
 /* The reader stops polling until it is woken (true), or polls (false). */
@@ -61,4 +64,6 @@ void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_C
 
 /* For the start message: what this kernel lacks, "" if nothing. */
 const char *sampler__kernel_notes(const struct sampler *sampler);
+/* Depth of this process's pid namespace: 0 = the machine's own. */
+uint32_t sampler__pidns_level(const struct sampler *sampler);
 uint32_t sampler__max_frames(const struct sampler *sampler);

@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * ELF files: this program and its libc, whose addresses are known; Debian's Pythons where they are installed;
+ * and a small image made here, whole, with parts missing, cut off, with wrong sizes and with random bits
+ * turned.
+ */
+#include "os/elf.h"
+
+#include "base/util.h"
+#include "os/maps.h"
+#include "os/proc.h"
+
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- real files ---- */
+
+static __thread volatile char thread_local_bytes[100] __attribute__((aligned(64)));
+
+/* The ELF file mapped at an address of ours; `fd` is left open for it. */
+static struct elf *open_mapped(const void *address, int *fd, uint64_t *bias, struct map_entry *at)
+{
+	const struct map_entry *entry;
+	struct elf *elf = NULL;
+	struct maps maps;
+	uint64_t base = 0;
+
+	cr_assert_eq(maps__read(&maps, getpid()), 0);
+	entry = maps__find(&maps, (uintptr_t)address);
+	cr_assert(entry && entry->inode);
+	*fd = maps__open_file(getpid(), entry);
+	cr_assert_geq(*fd, 0);
+	cr_assert_eq(elf__open(&elf, *fd), 0);
+
+	for (size_t i = 0; i < maps.entries.len && !base; i++) {
+		if (maps.entries.items[i].inode == entry->inode && !maps.entries.items[i].offset)
+			base = maps.entries.items[i].start;
+	}
+	*bias = base - elf__link_base(elf);
+	*at = *entry;
+	maps__free(&maps);
+	return elf;
+}
+
+Test(elf, this_program)
+{
+	struct elf_symbol symbol;
+	uint64_t bias, vaddr, size, align;
+	struct map_entry entry;
+	int fd;
+	struct elf *elf = open_mapped(elf__open, &fd, &bias, &entry);
+
+	cr_assert_eq(elf__symbol(elf, "elf__open", &symbol), 0, "in .symtab");
+	cr_expect_eq(bias + symbol.vaddr, (uintptr_t)elf__open);
+	cr_expect_gt(symbol.size, 16);
+	cr_expect_eq(elf__symbol(elf, "elf__", &symbol), -ENOENT, "part of a name");
+	cr_expect_eq(elf__symbol(elf, "", &symbol), -ENOENT);
+	cr_expect_eq(elf__symbol(elf, "process_vm_readv", &symbol), -ENOENT, "imported, not defined");
+
+	cr_assert_eq(elf__section(elf, ".text", &vaddr, &size), 0);
+	cr_expect((uintptr_t)elf__open - bias - vaddr < size);
+	cr_expect_eq(elf__section(elf, ".tex", &vaddr, &size), -ENOENT);
+	cr_expect_eq(elf__section(elf, ".symtab", &vaddr, &size), -ENOENT, "not loaded");
+
+	cr_assert_eq(elf__vaddr_of_offset(elf, entry.offset, &vaddr), 0);
+	cr_expect_eq(vaddr + bias, entry.start);
+
+	thread_local_bytes[0] = 1;
+	cr_assert_eq(elf__tls(elf, &size, &align), 0);
+	cr_expect_geq(size, sizeof(thread_local_bytes));
+	cr_expect_geq(align, 64);
+	elf__close(elf);
+	close(fd);
+}
+
+Test(elf, libc)
+{
+	static const char *const names[] = {"getppid", "qsort", "process_vm_readv"};
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+	struct map_entry entry;
+	struct elf_symbol symbol;
+	struct elf *elf;
+	uint64_t bias;
+	int fd;
+
+	if (!libc)
+		cr_skip_test("another libc");
+	elf = open_mapped(dlsym(libc, "getppid"), &fd, &bias, &entry);
+	cr_expect(!elf__is_fixed(elf));
+	cr_expect_str_eq(elf__soname(elf), "libc.so.6");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		cr_assert_eq(elf__symbol(elf, names[i], &symbol), 0, "%s", names[i]);
+		cr_expect_eq(bias + symbol.vaddr, (uintptr_t)dlsym(libc, names[i]), "%s", names[i]);
+	}
+	elf__close(elf);
+	close(fd);
+	dlclose(libc);
+}
+
+/* The linked address is not the file offset, the section is the symbol, and the data begins with the cookie.
+ */
+Test(elf, debian_pythons)
+{
+	int tried = 0;
+
+	for (int minor = 13; minor <= 15; minor++) {
+		uint64_t vaddr, size, memsz, align, first_vaddr, offset = 0;
+		struct elf_symbol symbol;
+		struct elf *elf;
+		char path[128], cookie[9] = "";
+		int fd;
+
+		snprintf(path, sizeof(path), "/var/cache/pybpfprof/forky/usr/bin/python3.%d", minor);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		tried++;
+		cr_assert_eq(elf__open(&elf, fd), 0);
+		cr_expect(elf__is_fixed(elf));
+		cr_expect_eq(elf__link_base(elf), 0x400000);
+		cr_expect_eq(elf__tls(elf, &memsz, &align), 0);
+		cr_assert_eq(elf__section(elf, ".PyRuntime", &vaddr, &size), 0);
+		cr_assert_eq(elf__symbol(elf, "_PyRuntime", &symbol), 0);
+		cr_expect_eq(vaddr, symbol.vaddr);
+		cr_expect_eq(size, symbol.size);
+		while (elf__vaddr_of_offset(elf, offset, &first_vaddr) || first_vaddr + 4096 <= vaddr)
+			offset += 4096;
+		cr_expect_eq(pread(fd, cookie, 8, offset + (vaddr - first_vaddr)), 8);
+		cr_expect_str_eq(cookie, "xdebugpy");
+		elf__close(elf);
+		close(fd);
+	}
+	if (!tried)
+		cr_skip_test("no Debian Pythons here");
+}
+
+/* ---- made files ---- */
+
+enum {
+	BASE = 0x400000,
+	DATA_SHIFT = 0x2000
+}; /* the data segment is linked 0x2000 further than it lies in the file */
+
+enum part { NO_SECTIONS = 1, NO_DYNAMIC = 2, NO_HASH = 4, NO_GNU_HASH = 8 };
+
+enum { SYMBOLS = 6, SECTIONS = 7 };
+
+struct image {
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[4];
+	Elf64_Sym symbols[SYMBOLS];
+	char strings[64];
+	struct {
+		uint32_t nbucket, nchain, bucket[2], chain[SYMBOLS];
+	} hash;
+	struct {
+		uint32_t nbuckets, first_symbol, bloom_words, bloom_shift;
+		uint64_t bloom;
+		uint32_t buckets[3], chains[SYMBOLS - 2];
+	} gnu_hash;
+	char padding[0x1db8 - 0x400];
+	/* Second segment, in the page where the first one ends. */
+	Elf64_Dyn dynamic[8];
+	char runtime[64];
+	/* Not loaded. */
+	Elf64_Sym symtab[4];
+	char symtab_strings[32];
+	char section_names[64];
+	Elf64_Shdr sections[SECTIONS];
+};
+
+#define VADDR(field) (BASE + offsetof(struct image, field))
+
+static uint32_t add_string(char *strings, size_t size, const char *s)
+{
+	size_t len = 1;
+
+	while (strings[len])
+		len += strlen(strings + len) + 1;
+	cr_assert_leq(len + strlen(s) + 1, size);
+	strcpy(strings + len, s);
+	return len;
+}
+
+static void make_symbols(struct image *image)
+{
+	static const struct {
+		const char *name;
+		Elf64_Sym symbol;
+	} symbols[SYMBOLS - 1] = {
+		{"imported",
+		 {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = SHN_UNDEF, .st_value = 1}},
+		{"function",
+		 {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = 0x400abc}},
+		{"_Py", {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), .st_shndx = 5, .st_value = 2}},
+		{"_PyRuntime",
+		 {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT),
+		  .st_shndx = 5,
+		  .st_value = VADDR(runtime) + DATA_SHIFT,
+		  .st_size = sizeof(image->runtime)}},
+		{"last",
+		 {.st_info = ELF64_ST_INFO(STB_WEAK, STT_OBJECT), .st_shndx = SHN_ABS, .st_value = 77}},
+	};
+
+	for (int i = 1; i < SYMBOLS; i++) {
+		image->symbols[i] = symbols[i - 1].symbol;
+		image->symbols[i].st_name =
+			add_string(image->strings, sizeof(image->strings), symbols[i - 1].name);
+	}
+	image->hash.nbucket = 2;
+	image->hash.nchain = SYMBOLS;
+	/* Buckets of symbols 2 and 3, of none, and of 4 and 5. */
+	image->gnu_hash.nbuckets = 3;
+	image->gnu_hash.first_symbol = 2;
+	image->gnu_hash.bloom_words = 1;
+	image->gnu_hash.buckets[0] = 2;
+	image->gnu_hash.buckets[2] = 4;
+	image->gnu_hash.chains[0] = 0xabc0;
+	image->gnu_hash.chains[1] = 0xabc1;
+	image->gnu_hash.chains[2] = 0xdef0;
+	image->gnu_hash.chains[3] = 0xdef1;
+}
+
+static void make_segments(struct image *image)
+{
+	uint64_t data = offsetof(struct image, dynamic), data_len = offsetof(struct image, symtab) - data;
+
+	image->segments[0] =
+		(Elf64_Phdr){.p_type = PT_LOAD, .p_vaddr = BASE, .p_filesz = data, .p_memsz = data};
+	image->segments[1] = (Elf64_Phdr){.p_type = PT_LOAD,
+					  .p_offset = data,
+					  .p_vaddr = BASE + DATA_SHIFT + data,
+					  .p_filesz = data_len,
+					  .p_memsz = data_len + 0x5000};
+	image->segments[2] = (Elf64_Phdr){.p_type = PT_DYNAMIC,
+					  .p_offset = data,
+					  .p_vaddr = BASE + DATA_SHIFT + data,
+					  .p_filesz = sizeof(image->dynamic)};
+	image->segments[3] = (Elf64_Phdr){.p_type = PT_TLS, .p_memsz = 25, .p_align = 8};
+}
+
+static void make_dynamic(struct image *image, unsigned int without)
+{
+	Elf64_Dyn *entry = image->dynamic;
+
+	*entry++ =
+		(Elf64_Dyn){DT_SONAME, {add_string(image->strings, sizeof(image->strings), "libmade.so.1")}};
+	*entry++ = (Elf64_Dyn){DT_SYMTAB, {VADDR(symbols)}};
+	*entry++ = (Elf64_Dyn){DT_STRTAB, {VADDR(strings)}};
+	*entry++ = (Elf64_Dyn){DT_STRSZ, {sizeof(image->strings)}};
+	if (!(without & NO_HASH))
+		*entry++ = (Elf64_Dyn){DT_HASH, {VADDR(hash)}};
+	if (!(without & NO_GNU_HASH))
+		*entry++ = (Elf64_Dyn){DT_GNU_HASH, {VADDR(gnu_hash)}};
+	if (without & NO_DYNAMIC)
+		image->segments[2].p_type = PT_NULL;
+}
+
+static void make_section(struct image *image, int index, const char *name, Elf64_Shdr section)
+{
+	section.sh_name = add_string(image->section_names, sizeof(image->section_names), name);
+	image->sections[index] = section;
+}
+
+#define FILE_PART(field)                                                                                     \
+	.sh_offset = offsetof(struct image, field), .sh_size = sizeof(((struct image *)0)->field)
+
+static void make_sections(struct image *image)
+{
+	image->symtab[1] = (Elf64_Sym){.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FILE), .st_shndx = SHN_ABS};
+	image->symtab[1].st_name = add_string(image->symtab_strings, sizeof(image->symtab_strings), "same");
+	image->symtab[2] =
+		(Elf64_Sym){.st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT), .st_shndx = 5, .st_value = 88};
+	image->symtab[2].st_name = image->symtab[1].st_name;
+	image->symtab[3] =
+		(Elf64_Sym){.st_info = ELF64_ST_INFO(STB_LOCAL, STT_TLS), .st_shndx = 5, .st_value = 8};
+	image->symtab[3].st_name = add_string(image->symtab_strings, sizeof(image->symtab_strings), "tls");
+
+	make_section(
+		image, 1, ".dynsym",
+		(Elf64_Shdr){.sh_type = SHT_DYNSYM, .sh_link = 2, .sh_flags = SHF_ALLOC, FILE_PART(symbols)});
+	make_section(image, 2, ".dynstr",
+		     (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_flags = SHF_ALLOC, FILE_PART(strings)});
+	make_section(image, 3, ".symtab",
+		     (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_link = 4, FILE_PART(symtab)});
+	make_section(image, 4, ".strtab", (Elf64_Shdr){.sh_type = SHT_STRTAB, FILE_PART(symtab_strings)});
+	make_section(image, 5, ".PyRuntime",
+		     (Elf64_Shdr){.sh_type = SHT_PROGBITS,
+				  .sh_flags = SHF_ALLOC | SHF_WRITE,
+				  .sh_addr = VADDR(runtime) + DATA_SHIFT,
+				  FILE_PART(runtime)});
+	make_section(image, 6, ".shstrtab", (Elf64_Shdr){.sh_type = SHT_STRTAB, FILE_PART(section_names)});
+}
+
+static void make_image(struct image *image, unsigned int without)
+{
+	memset(image, 0, sizeof(*image));
+	image->header = (Elf64_Ehdr)
+	{
+		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_type = ET_EXEC,
+#if defined(__x86_64__)
+		.e_machine = EM_X86_64,
+#else
+		.e_machine = EM_AARCH64,
+#endif
+		.e_phoff = offsetof(struct image, segments), .e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = ARRAY_SIZE(image->segments), .e_shoff = offsetof(struct image, sections),
+		.e_shentsize = sizeof(Elf64_Shdr), .e_shnum = SECTIONS, .e_shstrndx = 6,
+	};
+	make_symbols(image);
+	make_segments(image);
+	make_dynamic(image, without);
+	make_sections(image);
+	if (without & NO_SECTIONS)
+		image->header.e_shoff = image->header.e_shnum = image->header.e_shstrndx = 0;
+}
+
+static int file_of(const void *bytes, size_t len)
+{
+	int fd = memfd_create("elf", MFD_CLOEXEC);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, bytes, len), (ssize_t)len);
+	return fd;
+}
+
+static struct elf *open_image(const struct image *image, int *fd)
+{
+	struct elf *elf = NULL;
+
+	*fd = file_of(image, sizeof(*image));
+	cr_assert_eq(elf__open(&elf, *fd), 0);
+	return elf;
+}
+
+/* st_value of a symbol of an image; 0 when it is not found. */
+static uint64_t lookup(const struct image *image, const char *name)
+{
+	struct elf_symbol symbol = {};
+	int fd, err;
+	struct elf *elf = open_image(image, &fd);
+
+	err = elf__symbol(elf, name, &symbol);
+	cr_expect_eq(err, symbol.vaddr ? 0 : -ENOENT);
+	elf__close(elf);
+	close(fd);
+	return symbol.vaddr;
+}
+
+Test(elf, dynamic_symbols_by_every_way)
+{
+	static const unsigned int ways[] = {
+		0,	    NO_SECTIONS,	   NO_SECTIONS | NO_HASH, NO_SECTIONS | NO_GNU_HASH,
+		NO_DYNAMIC, NO_HASH | NO_GNU_HASH,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct image image;
+
+		make_image(&image, ways[i]);
+		cr_expect_eq(lookup(&image, "_PyRuntime"), VADDR(runtime) + DATA_SHIFT, "way %zu", i);
+		cr_expect_eq(lookup(&image, "function"), 0x400abc, "way %zu", i);
+		cr_expect_eq(lookup(&image, "last"), 77, "way %zu", i);
+		cr_expect_eq(lookup(&image, "imported"), 0, "way %zu", i);
+		cr_expect_eq(lookup(&image, "_PyRuntim"), 0, "way %zu", i);
+		cr_expect_eq(lookup(&image, "PyRuntime"), 0, "way %zu", i);
+		cr_expect_eq(lookup(&image, "_PyRuntime2"), 0, "way %zu", i);
+		cr_expect_eq(lookup(&image, "same"), ways[i] & NO_SECTIONS ? 0 : 88, "way %zu: not the file",
+			     i);
+		cr_expect_eq(lookup(&image, "tls"), ways[i] & NO_SECTIONS ? 0 : 8, "way %zu", i);
+	}
+}
+
+/* Section headers that lie do not hide what the dynamic linker sees. */
+Test(elf, broken_sections)
+{
+	struct image image;
+
+	make_image(&image, 0);
+	image.sections[1].sh_offset = UINT64_MAX - 10;
+	cr_expect_eq(lookup(&image, "function"), 0x400abc);
+	make_image(&image, 0);
+	image.header.e_shnum = 0xfff0;
+	cr_expect_eq(lookup(&image, "function"), 0x400abc);
+	make_image(&image, 0);
+	image.header.e_shoff = UINT64_MAX - 63;
+	cr_expect_eq(lookup(&image, "function"), 0x400abc);
+	make_image(&image, 0);
+	image.header.e_shentsize = 63;
+	cr_expect_eq(lookup(&image, "same"), 0);
+}
+
+Test(elf, addresses)
+{
+	struct image image;
+	uint64_t vaddr, size, align;
+	int fd;
+	struct elf *elf;
+
+	make_image(&image, 0);
+	elf = open_image(&image, &fd);
+	cr_expect(elf__is_fixed(elf));
+	cr_expect_eq(elf__link_base(elf), BASE);
+	cr_expect_str_eq(elf__soname(elf), "libmade.so.1");
+	cr_assert_eq(elf__section(elf, ".PyRuntime", &vaddr, &size), 0);
+	cr_expect(vaddr == VADDR(runtime) + DATA_SHIFT && size == sizeof(image.runtime));
+	cr_expect_eq(elf__section(elf, "PyRuntime", &vaddr, &size), -ENOENT);
+	cr_expect_eq(elf__section(elf, ".strtab", &vaddr, &size), -ENOENT);
+	cr_expect_eq(elf__section(elf, "", &vaddr, &size), -ENOENT);
+
+	cr_expect(!elf__vaddr_of_offset(elf, 0, &vaddr) && vaddr == BASE);
+	cr_expect(!elf__vaddr_of_offset(elf, 0xfff, &vaddr) && vaddr == BASE + 0xfff);
+	/* Both segments have bytes in this page, but a mapping that begins with it is the second's. */
+	cr_expect(!elf__vaddr_of_offset(elf, 0x1000, &vaddr) && vaddr == BASE + DATA_SHIFT + 0x1000);
+	cr_expect_eq(elf__vaddr_of_offset(elf, 0x3000, &vaddr), -ENOENT);
+	cr_expect_eq(elf__vaddr_of_offset(elf, UINT64_MAX, &vaddr), -ENOENT);
+
+	cr_assert_eq(elf__tls(elf, &size, &align), 0);
+	cr_expect(size == 25 && align == 8);
+	elf__close(elf);
+	elf__close(NULL);
+	close(fd);
+}
+
+Test(elf, missing_parts)
+{
+	struct image image;
+	uint64_t vaddr, size, align;
+	int fd;
+	struct elf *elf;
+
+	make_image(&image, NO_SECTIONS | NO_DYNAMIC);
+	image.header.e_type = ET_DYN;
+	image.segments[0].p_type = image.segments[1].p_type = image.segments[3].p_type = PT_NULL;
+	elf = open_image(&image, &fd);
+	cr_expect(!elf__is_fixed(elf));
+	cr_expect_eq(elf__link_base(elf), 0);
+	cr_expect_str_eq(elf__soname(elf), "");
+	cr_expect_eq(elf__section(elf, ".PyRuntime", &vaddr, &size), -ENOENT);
+	cr_expect_eq(elf__vaddr_of_offset(elf, 0, &vaddr), -ENOENT);
+	cr_expect_eq(elf__tls(elf, &size, &align), -ENOENT);
+	elf__close(elf);
+	close(fd);
+}
+
+Test(elf, tls_alignment)
+{
+	struct image image;
+	uint64_t size, align = 0;
+	int fd;
+	struct elf *elf;
+
+	make_image(&image, 0);
+	image.segments[3].p_align = 0;
+	elf = open_image(&image, &fd);
+	cr_expect(!elf__tls(elf, &size, &align) && align == 1);
+	elf__close(elf);
+	close(fd);
+	image.segments[3].p_align = 24;
+	elf = open_image(&image, &fd);
+	cr_expect_eq(elf__tls(elf, &size, &align), -ENOENT);
+	elf__close(elf);
+	close(fd);
+}
+
+Test(elf, not_for_us)
+{
+	static const struct {
+		size_t offset;
+		uint8_t value;
+	} changes[] = {
+		{0, 'E'},     {EI_CLASS, ELFCLASS32}, {EI_DATA, ELFDATA2MSB},
+		{18, EM_386}, {16, ET_REL},	      {16, ET_CORE},
+	};
+	struct elf *elf = (struct elf *)1;
+	int fd, pipe_fds[2];
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct image image;
+
+		make_image(&image, 0);
+		((uint8_t *)&image)[changes[i].offset] = changes[i].value;
+		fd = file_of(&image, sizeof(image));
+		cr_expect_eq(elf__open(&elf, fd), -ENOEXEC, "change %zu", i);
+		cr_expect_eq(elf, NULL);
+		close(fd);
+	}
+	fd = file_of("", 0);
+	cr_expect_eq(elf__open(&elf, fd), -ENOEXEC);
+	close(fd);
+	cr_assert_eq(pipe(pipe_fds), 0);
+	cr_expect_eq(elf__open(&elf, pipe_fds[0]), -ENOEXEC, "would wait for ever");
+	fd = open("/tmp", O_RDONLY | O_CLOEXEC);
+	cr_expect_eq(elf__open(&elf, fd), -ENOEXEC);
+	close(fd);
+	cr_expect_eq(elf__open(&elf, -1), -EBADF);
+}
+
+/* Everything that can be asked, of a file that may hold anything. */
+static void ask_all(int fd)
+{
+	static const char *const names[] = {"_PyRuntime", "same", "no such name", ".PyRuntime"};
+	struct elf_symbol symbol;
+	uint64_t a, b;
+	struct elf *elf;
+
+	if (elf__open(&elf, fd)) {
+		cr_assert_eq(elf, NULL);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		elf__symbol(elf, names[i], &symbol);
+		elf__section(elf, names[i], &a, &b);
+	}
+	elf__vaddr_of_offset(elf, 0, &a);
+	elf__vaddr_of_offset(elf, UINT64_MAX, &a);
+	elf__link_base(elf);
+	if (!elf__tls(elf, &a, &b))
+		cr_assert(b && !(b & (b - 1)));
+	cr_assert_lt(strlen(elf__soname(elf)), 256);
+	elf__close(elf);
+}
+
+Test(elf, truncated_at_every_length)
+{
+	static const unsigned int ways[] = {0, NO_HASH, NO_DYNAMIC};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct image image;
+		int fd;
+
+		make_image(&image, ways[i]);
+		fd = file_of(&image, sizeof(image));
+		for (size_t len = sizeof(image); len--;) {
+			cr_assert_eq(ftruncate(fd, len), 0);
+			ask_all(fd);
+		}
+		close(fd);
+	}
+}
+
+/* The file shrinks while it is open: answers get lost, nothing else. */
+Test(elf, truncated_after_open)
+{
+	struct elf_symbol symbol;
+	struct image image;
+	int fd;
+	struct elf *elf;
+
+	make_image(&image, 0);
+	elf = open_image(&image, &fd);
+	cr_assert_eq(ftruncate(fd, 0), 0);
+	cr_expect_eq(elf__symbol(elf, "_PyRuntime", &symbol), -ENOENT);
+	cr_expect_str_eq(elf__soname(elf), "libmade.so.1");
+	elf__close(elf);
+	close(fd);
+}
+
+Test(elf, hostile_counts)
+{
+	struct image image;
+
+	make_image(&image, NO_SECTIONS | NO_GNU_HASH);
+	image.hash.nchain = UINT32_MAX;
+	cr_expect_eq(lookup(&image, "function"), 0);
+	image.hash.nchain = 0;
+	cr_expect_eq(lookup(&image, "function"), 0);
+
+	make_image(&image, NO_SECTIONS | NO_HASH);
+	image.gnu_hash.buckets[1] = UINT32_MAX;
+	cr_expect_eq(lookup(&image, "function"), 0);
+	make_image(&image, NO_SECTIONS | NO_HASH);
+	image.gnu_hash.nbuckets = image.gnu_hash.bloom_words = UINT32_MAX;
+	cr_expect_eq(lookup(&image, "imported"), 0);
+	make_image(&image, NO_SECTIONS | NO_HASH);
+	image.gnu_hash.first_symbol = UINT32_MAX;
+	cr_expect_eq(lookup(&image, "function"), 0);
+
+	make_image(&image, NO_SECTIONS);
+	image.symbols[2].st_name = sizeof(image.strings);
+	image.symbols[3].st_name = UINT32_MAX;
+	cr_expect_eq(lookup(&image, "function"), 0);
+	cr_expect_eq(lookup(&image, "last"), 77);
+
+	make_image(&image, NO_SECTIONS);
+	image.dynamic[3].d_un.d_val =
+		image.symbols[2].st_name + strlen("function"); /* DT_STRSZ: no NUL in it */
+	cr_expect_eq(lookup(&image, "function"), 0);
+	image.dynamic[3].d_un.d_val = UINT64_MAX;
+	cr_expect_eq(lookup(&image, "function"), 0);
+	image.dynamic[0].d_un.d_val = UINT64_MAX - 1; /* DT_SONAME */
+	cr_expect_eq(lookup(&image, "function"), 0);
+}
+
+/* Terabytes of nothing cost the owner of the file no disk; they must not cost us the memory. */
+Test(elf, sparse_file, .timeout = 30)
+{
+	uint64_t before = proc__own_rss();
+	struct image image;
+	int fd;
+
+	make_image(&image, 0);
+	image.hash.nchain = UINT32_MAX;
+	image.dynamic[3].d_un.d_val = 1ull << 40;
+	image.segments[0].p_filesz = image.segments[2].p_filesz = 1ull << 41;
+	for (int i = 1; i < SECTIONS; i++)
+		image.sections[i].sh_size = 1ull << 40;
+	image.header.e_shnum = 0xfeff;
+	fd = file_of(&image, sizeof(image));
+	cr_assert_eq(ftruncate(fd, 1ull << 42), 0);
+	ask_all(fd);
+	cr_expect_lt(proc__own_rss(), before + (64 << 20));
+	close(fd);
+}
+
+/* A chain without an end in a large file: bounded by the number of symbols that we are ready to load. */
+Test(elf, endless_chain, .timeout = 30)
+{
+	struct image image;
+	int fd;
+
+	make_image(&image, NO_SECTIONS | NO_HASH);
+	image.gnu_hash.chains[3] = 0;
+	image.segments[0].p_filesz = 1ull << 41;
+	fd = file_of(&image, offsetof(struct image, padding));
+	cr_assert_eq(ftruncate(fd, 1ull << 42), 0);
+	cr_assert_eq(pwrite(fd, image.dynamic, sizeof(image.dynamic), offsetof(struct image, dynamic)),
+		     sizeof(image.dynamic));
+	ask_all(fd);
+	close(fd);
+}
+
+Test(elf, random_bits, .timeout = 120)
+{
+	unsigned int seed = 1;
+
+	for (int round = 0; round < 20000; round++) {
+		struct image image;
+		uint8_t *bytes = (uint8_t *)&image;
+		int fd, changes = 1 + rand_r(&seed) % 8;
+
+		make_image(&image, rand_r(&seed) % 16);
+		for (int i = 0; i < changes; i++) {
+			size_t at = rand_r(&seed) % sizeof(image);
+
+			/* Seldom in the padding, where it would make no difference. */
+			if (at >= offsetof(struct image, padding) && at < offsetof(struct image, dynamic))
+				at = rand_r(&seed) % offsetof(struct image, padding);
+			bytes[at] = rand_r(&seed) % 4 ? rand_r(&seed) >> 7 : 0xff;
+		}
+		fd = file_of(&image, sizeof(image));
+		ask_all(fd);
+		close(fd);
+	}
+}

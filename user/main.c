@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Parse, open the outputs, run a session, write. Every way out has its exit code:
+ * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted.
+ */
+#include "base/log.h"
+#include "options.h"
+#include "out/summary.h"
+#include "out/writer.h"
+#include "run/doctor.h"
+#include "run/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { EXIT_WRITTEN = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_PYTHON = 3, EXIT_NOT_PERMITTED = 4 };
+
+/* A recording in progress: what the snapshot on SIGUSR1 needs. */
+struct recording {
+	const struct options *options;
+	struct output *outputs;
+	size_t open; /* of outputs */
+	struct session *session;
+};
+
+static int open_outputs(struct recording *recording)
+{
+	const struct options *options = recording->options;
+
+	recording->outputs = calloc(options->outputs.len + 1, sizeof(*recording->outputs));
+	if (!recording->outputs)
+		return -ENOMEM;
+	for (; recording->open < options->outputs.len; recording->open++) {
+		const struct output_option *wanted = &options->outputs.items[recording->open];
+		int err = output__open(&recording->outputs[recording->open], wanted->path, wanted->writer);
+
+		if (err) {
+			log_err("cannot write %s: %s", wanted->path, strerror(-err));
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* All files; the first error is returned, but every file is tried. */
+static int write_outputs(struct recording *recording)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < recording->open; i++) {
+		struct output *output = &recording->outputs[i];
+		int err = output__write(output, session__profile(recording->session), recording->options->group);
+
+		if (err == -EPIPE && output->fd == STDOUT_FILENO)
+			continue; /* the reader has seen enough */
+		if (err)
+			log_err("cannot write %s: %s; no profile is left there", output->path, strerror(-err));
+		first = first ?: err;
+	}
+	return first;
+}
+
+static void write_snapshot(void *context)
+{
+	struct recording *recording = context;
+
+	if (session__profile(recording->session)->samples && !write_outputs(recording))
+		log_info("snapshot of %llu samples written",
+			 (unsigned long long)session__profile(recording->session)->samples);
+}
+
+static unsigned int terminal_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
+}
+
+static bool wants_color(void)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && !strcmp(term, "dumb"));
+}
+
+static int print_summary(const struct recording *recording)
+{
+	struct summary_style style = { .group = recording->options->group, .max_rows = recording->options->rows,
+				       .width = terminal_width(), .color = wants_color() };
+	struct buf text = { 0 };
+	int err = summary__format(session__profile(recording->session), &style, &text);
+
+	err = err ?: buf__write_fd(&text, STDOUT_FILENO);
+	buf__free(&text);
+	if (err && err != -EPIPE)
+		log_err("cannot write the table to stdout: %s", strerror(-err));
+	return err == -EPIPE ? 0 : err;
+}
+
+static void print_lines(void (*format)(struct session *session, struct buf *out), struct session *session)
+{
+	struct buf text = { 0 };
+
+	format(session, &text);
+	if (text.len)
+		log_info("%.*s", (int)text.len - (text.data[text.len - 1] == '\n'), text.data);
+	buf__free(&text);
+}
+
+/* Everything that was sampled, to wherever it was asked for. */
+static int finish(struct recording *recording, enum session_end end)
+{
+	bool failed;
+
+	/* A second Ctrl-C during a long write quits at once. */
+	session__release_signals(recording->session);
+	if (!session__profile(recording->session)->samples) {
+		struct buf text = { 0 };
+
+		session__explain_empty(recording->session, &text);
+		log_err("%.*s", (int)text.len, text.data ? text.data : "");
+		buf__free(&text);
+		print_lines(session__report, recording->session);
+		return EXIT_FAILED;
+	}
+	failed = write_outputs(recording) != 0;
+	if (!recording->options->quiet)
+		failed |= print_summary(recording) != 0;
+	print_lines(session__report, recording->session);
+	for (size_t i = 0; i < recording->open; i++)
+		if (recording->outputs[i].written && recording->outputs[i].fd != STDOUT_FILENO)
+			log_info("wrote %s", recording->outputs[i].path);
+	return failed || end == SESSION_END_ERROR ? EXIT_FAILED : EXIT_WRITTEN;
+}
+
+static int exit_code(enum session_error error)
+{
+	return error == SESSION_NOT_PYTHON    ? EXIT_NOT_PYTHON :
+	       error == SESSION_NOT_PERMITTED ? EXIT_NOT_PERMITTED :
+						EXIT_FAILED;
+}
+
+static int record(const struct options *options)
+{
+	struct recording recording = { .options = options };
+	enum session_error error;
+	int code = EXIT_FAILED;
+
+	if (!open_outputs(&recording)) {
+		error = session__open(&recording.session, &options->session);
+		if (error)
+			code = exit_code(error);
+		else
+			code = finish(&recording, session__run(recording.session, write_snapshot, &recording));
+	}
+	session__close(recording.session);
+	for (size_t i = 0; i < recording.open; i++)
+		output__close(&recording.outputs[i]);
+	free(recording.outputs);
+	return code;
+}
+
+static int doctor_code(enum doctor_verdict verdict)
+{
+	return verdict == DOCTOR_OK ? 0 : verdict == DOCTOR_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	int code = EXIT_USAGE;
+
+	/* A closed pipe is an error of the write, not the end of the program. */
+	signal(SIGPIPE, SIG_IGN);
+	if (options__parse(&options, argc, argv))
+		goto out;
+	log_set_level(options.verbose ? LOG_DBG : LOG_INFO);
+	options.session.progress = isatty(STDERR_FILENO);
+	switch (options.command) {
+	case COMMAND_HELP:
+		options__print_help();
+		code = fflush(stdout) ? EXIT_FAILED : 0;
+		break;
+	case COMMAND_VERSION:
+		code = puts("pybpfprof " PYBPFPROF_VERSION) < 0 || fflush(stdout) ? EXIT_FAILED : 0;
+		break;
+	case COMMAND_DOCTOR:
+		code = doctor_code(doctor__run());
+		break;
+	case COMMAND_RECORD:
+		code = record(&options);
+		break;
+	}
+out:
+	options__free(&options);
+	return code;
+}

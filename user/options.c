@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * See options.h. The options that users of other samplers expect have the same letters here.
+ */
+#include "options.h"
+
+#include "base/log.h"
+#include "base/util.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#define RATE_DEFAULT 99
+#define RATE_MAX     20000
+#define DURATION_MAX_S (366.0 * 86400)
+#define ROWS_DEFAULT 15
+
+enum {
+	OPTION_FORMAT = 256,
+	OPTION_FUNCTION,
+	OPTION_LINE,
+	OPTION_KERNEL_FRAMES,
+	OPTION_BPF_PROGRAM,
+};
+
+static const struct option LONG_OPTIONS[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "rate", required_argument, NULL, 'r' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "function", no_argument, NULL, OPTION_FUNCTION },
+	{ "line", no_argument, NULL, OPTION_LINE },
+	{ "threads", no_argument, NULL, 't' },
+	{ "limit", required_argument, NULL, 'l' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "kernel-frames", required_argument, NULL, OPTION_KERNEL_FRAMES },
+	{ "debug-bpf", required_argument, NULL, OPTION_BPF_PROGRAM },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ 0 },
+};
+
+static const char HELP_HEAD[] =
+	"Usage: pybpfprof [record] -p PID[,PID...] [-d SECONDS] [-r HZ] [-o FILE]...\n"
+	"       pybpfprof doctor\n"
+	"\n"
+	"Where does a running Python process spend its time? Samples its stacks on the CPU clock, without stopping it,\n"
+	"and prints a table. CPython 3.13 to 3.15, Linux 5.15 and later, x86-64; as root, or with CAP_BPF, CAP_PERFMON\n"
+	"and CAP_SYS_PTRACE.\n"
+	"\n"
+	"  -p, --pid PID[,PID...]  processes to profile, all their threads\n"
+	"  -d, --duration TIME     30, 30s, 2m, 500ms; without it until Ctrl-C or until the processes end\n"
+	"  -r, --rate HZ           samples per second of CPU time: 99, 1000, 10k (default 99, at most 20k)\n"
+	"  -o, --output FILE       write the profile; may be given several times, the suffix chooses the format;\n"
+	"                          - is stdout\n"
+	"      --format NAME       the format of every -o whose suffix does not say\n"
+	"      --line              group by executing line (default)\n"
+	"      --function          group by function\n"
+	"  -t, --threads           tell threads apart\n"
+	"  -l, --limit ROWS        rows of the table (default 15)\n"
+	"  -q, --quiet             no table\n"
+	"  -v, --verbose           say what is found and done\n"
+	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a CPU's time at the rate);\n"
+	"                          deeper stacks are completed from user space\n"
+	"  -h, --help              this text\n"
+	"      --version\n"
+	"\n"
+	"Formats:\n";
+
+static const char HELP_TAIL[] =
+	"\n"
+	"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile written, 1 failure, 2 usage,\n"
+	"3 not a Python process, 4 not permitted.\n";
+
+void options__print_help(void)
+{
+	const struct writer *const *writers = writer__all();
+
+	fputs(HELP_HEAD, stdout);
+	for (; *writers; writers++) {
+		printf("  %-12s", (*writers)->name);
+		for (const char *const *suffix = (*writers)->suffixes; *suffix; suffix++)
+			printf(" %s", *suffix);
+		printf("   %s\n", (*writers)->help);
+	}
+	fputs(HELP_TAIL, stdout);
+}
+
+/* --- values --- */
+
+int parse_duration(const char *text, uint64_t *out_ns)
+{
+	static const struct {
+		const char *unit;
+		double seconds;
+	} units[] = { { "", 1 }, { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "min", 60 }, { "h", 3600 } };
+	char *end;
+	double value;
+
+	if (!isdigit((unsigned char)*text) && *text != '.')
+		return -EINVAL; /* no sign, no "inf", no leading space */
+	value = strtod(text, &end);
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		double seconds = value * units[i].seconds;
+
+		if (strcmp(end, units[i].unit))
+			continue;
+		if (!isfinite(seconds) || seconds < 1e-3 || seconds > DURATION_MAX_S)
+			return -EINVAL;
+		*out_ns = seconds * 1e9;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int parse_rate(const char *text, uint32_t *out_hz)
+{
+	char *end;
+	double value;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	value = strtod(text, &end);
+	if (*end == 'k' || *end == 'K') {
+		value *= 1000;
+		end++;
+	}
+	if (*end && strcasecmp(end, "hz"))
+		return -EINVAL;
+	if (!(value >= 1 && value <= RATE_MAX))
+		return -EINVAL;
+	*out_hz = value;
+	return 0;
+}
+
+static int parse_number(const char *text, long least, long most, long *out)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	*out = strtol(text, &end, 10);
+	return errno || *end || *out < least || *out > most ? -EINVAL : 0;
+}
+
+static int parse_pids(struct options *options, const char *text)
+{
+	char item[16];
+	long pid;
+
+	while (*text) {
+		size_t len = strcspn(text, ",");
+
+		if (len >= sizeof(item))
+			return -EINVAL;
+		memcpy(item, text, len);
+		item[len] = '\0';
+		if (parse_number(item, 1, INT_MAX, &pid))
+			return -EINVAL;
+		for (size_t i = 0; i < options->session.pids.len; i++)
+			if (options->session.pids.items[i] == pid)
+				pid = 0; /* named twice */
+		if (pid && vec__push(&options->session.pids, (pid_t)pid))
+			return -ENOMEM;
+		text += len;
+		if (*text == ',' && !*++text)
+			return -EINVAL;
+	}
+	return options->session.pids.len ? 0 : -EINVAL;
+}
+
+static int parse_program(const char *text, enum sampler_program *out)
+{
+	static const char *const names[] = { [SAMPLER_WALK] = "walk", [SAMPLER_BOUNDED] = "bounded",
+					     [SAMPLER_EMPTY] = "empty" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(text, names[i])) {
+			*out = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* --- options --- */
+
+static int bad_value(const char *option, const char *value, const char *want)
+{
+	log_err("%s %s: %s", option, value, want);
+	return -EINVAL;
+}
+
+static int take_option(struct options *options, int option, const char *value, const struct writer **format)
+{
+	long number;
+
+	switch (option) {
+	case 'p':
+		return parse_pids(options, value) ? bad_value("-p", value, "a process id, or several with commas") : 0;
+	case 'd':
+		return parse_duration(value, &options->session.duration_ns) ?
+			       bad_value("-d", value, "a time such as 30, 30s, 2m or 500ms") :
+			       0;
+	case 'r':
+		return parse_rate(value, &options->session.rate_hz) ?
+			       bad_value("-r", value, "a rate from 1 to 20k, such as 99, 1000 or 10k") :
+			       0;
+	case 'o':
+		return vec__push(&options->outputs, ((struct output_option){ .path = value }));
+	case OPTION_FORMAT:
+		*format = writer__by_name(value);
+		return *format ? 0 : bad_value("--format", value, "unknown format; --help lists them");
+	case OPTION_FUNCTION:
+		options->group = GROUP_FUNCTION;
+		return 0;
+	case OPTION_LINE:
+		options->group = GROUP_LINE;
+		return 0;
+	case 't':
+		options->session.by_thread = true;
+		return 0;
+	case 'l':
+		if (parse_number(value, 1, 1000000, &number))
+			return bad_value("-l", value, "a number of rows");
+		options->rows = number;
+		return 0;
+	case 'q':
+		options->quiet = true;
+		return 0;
+	case 'v':
+		options->verbose = true;
+		return 0;
+	case OPTION_KERNEL_FRAMES:
+		if (parse_number(value, 1, PBP_MAX_FRAMES, &number))
+			return bad_value("--kernel-frames", value, "a number from 1 to 4096");
+		options->session.kernel_frames = number;
+		return 0;
+	case OPTION_BPF_PROGRAM: /* for benchmarks and tests: not in the help */
+		return parse_program(value, &options->session.program) ?
+			       bad_value("--debug-bpf", value, "walk, bounded or empty") :
+			       0;
+	case 'h':
+		options->command = COMMAND_HELP;
+		return 0;
+	case 'V':
+		options->command = COMMAND_VERSION;
+		return 0;
+	}
+	return -EINVAL; /* getopt has told */
+}
+
+static int choose_writers(struct options *options, const struct writer *format)
+{
+	for (size_t i = 0; i < options->outputs.len; i++) {
+		struct output_option *output = &options->outputs.items[i];
+
+		output->writer = writer__by_path(output->path);
+		if (format && !output->writer)
+			output->writer = format;
+		if (!output->writer) {
+			log_err("-o %s: the suffix names no format; use --format (--help lists them)", output->path);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int take_words(struct options *options, char **words)
+{
+	if (*words) {
+		log_err("%s: not expected here; processes are given with -p (--help explains)", *words);
+		return -EINVAL;
+	}
+	if (options->command == COMMAND_RECORD && !options->session.pids.len) {
+		log_err("which process? Give it with -p PID (--help explains)");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int options__parse(struct options *options, int argc, char **argv)
+{
+	const struct writer *format = NULL;
+	int option, err;
+
+	*options = (struct options){ .rows = ROWS_DEFAULT, .group = GROUP_LINE };
+	options->session.rate_hz = RATE_DEFAULT;
+	if (argc > 1 && (!strcmp(argv[1], "record") || !strcmp(argv[1], "doctor"))) {
+		options->command = argv[1][0] == 'd' ? COMMAND_DOCTOR : COMMAND_RECORD;
+		argv[1] = argv[0];
+		argv++;
+		argc--;
+	}
+	optind = 0; /* glibc: start over, so that tests can parse more than once */
+	while ((option = getopt_long(argc, argv, "p:d:r:o:tl:qvhV", LONG_OPTIONS, NULL)) != -1) {
+		err = take_option(options, option, optarg, &format);
+		if (err)
+			return err;
+	}
+	if (options->command == COMMAND_HELP || options->command == COMMAND_VERSION)
+		return 0;
+	return take_words(options, argv + optind) ?: choose_writers(options, format);
+}
+
+void options__free(struct options *options)
+{
+	vec__free(&options->session.pids);
+	vec__free(&options->outputs);
+}

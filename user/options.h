@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The command line as data. Parsing has no side effects but messages on stderr; every word of help is here.
+ */
+#pragma once
+
+#include "agg/profile.h"
+#include "base/vec.h"
+#include "out/writer.h"
+#include "run/session.h"
+
+#include <stdbool.h>
+
+enum command {
+	COMMAND_RECORD,
+	COMMAND_DOCTOR,
+	COMMAND_HELP,
+	COMMAND_VERSION,
+};
+
+struct output_option {
+	const char *path; /* borrowed from argv */
+	const struct writer *writer;
+};
+
+struct options {
+	enum command command;
+	struct session_config session;
+	VEC(struct output_option) outputs;
+	enum group_by group;
+	unsigned int rows; /* of the summary table */
+	bool quiet;	   /* no summary table */
+	bool verbose;
+};
+
+/* 0, or -EINVAL after the fault has been told on stderr. Free with options__free in either case. */
+int options__parse(struct options *options, int argc, char **argv);
+void options__free(struct options *options);
+
+/* The help text, for stdout. */
+void options__print_help(void);
+
+/* "30", "30s", "1.5m", "500ms", "1h" -> nanoseconds; "99", "10k", "10khz", "250hz" -> Hz. 0 or -EINVAL; pure. */
+int parse_duration(const char *text, uint64_t *out_ns);
+int parse_rate(const char *text, uint32_t *out_hz);

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * See doctor.h.
+ */
+#include "run/doctor.h"
+
+#include "base/util.h"
+#include "os/proc.h"
+#include "run/sampler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* linux/capability.h of older systems ends before these. */
+#define CAP_NUMBER_PERFMON	      38
+#define CAP_NUMBER_BPF		      39
+#define CAP_NUMBER_CHECKPOINT_RESTORE 40
+
+#define KERNEL_MAJOR 5
+#define KERNEL_MINOR 15
+
+static const struct {
+	int number;
+	const char *name;
+} NEEDED[] = {
+	{ CAP_NUMBER_BPF, "CAP_BPF" },
+	{ CAP_NUMBER_PERFMON, "CAP_PERFMON" },
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE" },
+};
+
+static bool has(uint64_t capabilities, int number)
+{
+	/* CAP_SYS_ADMIN still stands for the two that were split from it. */
+	if ((number == CAP_NUMBER_BPF || number == CAP_NUMBER_PERFMON || number == CAP_NUMBER_CHECKPOINT_RESTORE) &&
+	    capabilities >> CAP_SYS_ADMIN & 1)
+		return true;
+	return capabilities >> number & 1;
+}
+
+const char *doctor__missing_capabilities(void)
+{
+	static char text[256];
+	uint64_t capabilities = 0;
+	bool in_user_ns = false;
+	size_t len = 0;
+
+	text[0] = '\0';
+	if (proc__own_caps(&capabilities, &in_user_ns))
+		return text;
+	if (in_user_ns) {
+		snprintf(text, sizeof(text),
+			 "this is a user namespace, whose root has no CAP_BPF and CAP_PERFMON over the kernel; run it as root outside");
+		return text;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(NEEDED); i++)
+		if (!has(capabilities, NEEDED[i].number))
+			len += snprintf(text + len, sizeof(text) - len, "%s%s", len ? ", " : "missing ", NEEDED[i].name);
+	if (len)
+		snprintf(text + len, sizeof(text) - len,
+			 "; run it with sudo, or in a container with --cap-add=BPF,PERFMON,SYS_PTRACE");
+	return text;
+}
+
+/* First line of a small file, "" when it cannot be read. */
+static void read_line(const char *path, char *out, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, out, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	out[len > 0 ? len : 0] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+}
+
+static void row(const char *what, bool ok, const char *text)
+{
+	printf("  %-16s %-4s %s\n", what, ok ? "yes" : "NO", text);
+}
+
+static bool check_kernel(void)
+{
+	struct utsname name;
+	int major = 0, minor = 0;
+	char text[160];
+	bool ok;
+
+	uname(&name);
+	sscanf(name.release, "%d.%d", &major, &minor);
+	ok = major > KERNEL_MAJOR || (major == KERNEL_MAJOR && minor >= KERNEL_MINOR);
+	snprintf(text, sizeof(text), "Linux %.64s %.32s%s", name.release, name.machine,
+		 ok ? "" : "; 5.15 or later is needed");
+	row("kernel", ok, text);
+#ifndef __x86_64__
+	row("processor", false, "x86-64 is needed");
+	ok = false;
+#endif
+	return ok;
+}
+
+static bool check_btf(void)
+{
+	bool ok = !access("/sys/kernel/btf/vmlinux", R_OK);
+
+	row("kernel types", ok,
+	    ok ? "/sys/kernel/btf/vmlinux" : "no /sys/kernel/btf/vmlinux: a kernel with CONFIG_DEBUG_INFO_BTF is needed");
+	return ok;
+}
+
+static void check_capabilities(void)
+{
+	uint64_t capabilities = 0;
+	bool in_user_ns = false;
+	const char *missing = doctor__missing_capabilities();
+
+	proc__own_caps(&capabilities, &in_user_ns);
+	row("capabilities", !*missing, *missing ? missing : "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE");
+	if (in_user_ns)
+		return;
+	row("any binary", has(capabilities, CAP_NUMBER_CHECKPOINT_RESTORE) || has(capabilities, CAP_SYS_ADMIN),
+	    has(capabilities, CAP_NUMBER_CHECKPOINT_RESTORE) || has(capabilities, CAP_SYS_ADMIN) ?
+		    "deleted and replaced libraries can be opened (map_files)" :
+		    "deleted or replaced libpython needs CAP_CHECKPOINT_RESTORE; others are opened by path");
+}
+
+static void check_settings(void)
+{
+	char text[160], paranoid[32], unprivileged[32], yama[32], lockdown[64];
+
+	read_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid));
+	read_line("/proc/sys/kernel/unprivileged_bpf_disabled", unprivileged, sizeof(unprivileged));
+	read_line("/proc/sys/kernel/yama/ptrace_scope", yama, sizeof(yama));
+	read_line("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown));
+	snprintf(text, sizeof(text), "perf_event_paranoid %s, unprivileged_bpf_disabled %s, ptrace_scope %s", *paranoid ? paranoid : "n/a",
+		 *unprivileged ? unprivileged : "n/a", *yama ? yama : "n/a");
+	printf("  %-16s      %s\n", "settings", text);
+	if (strstr(lockdown, "[confidentiality]"))
+		row("lockdown", false, "confidentiality mode forbids BPF to read memory");
+}
+
+/* Load the program and put it on a timer of this very process. */
+static enum doctor_verdict try_sampler(void)
+{
+	struct sampler_config config = { .rate_hz = 99 };
+	struct sampler *sampler = NULL;
+	char reason[256];
+	int err = sampler__open(&sampler, &config, reason, sizeof(reason));
+
+	row("load BPF", !err, err ? reason : *sampler__kernel_notes(sampler) ? sampler__kernel_notes(sampler) : "with bpf_loop");
+	if (!err) {
+		err = sampler__attach(sampler, getpid());
+		row("CPU timer", err > 0, err > 0 ? "per thread, inherited by new threads" : strerror(-err));
+		printf("  %-16s      %s\n", "pid namespace",
+		       sampler__pidns_level(sampler) ? "nested: processes are known by the ids they have in it" :
+						       "the machine's own");
+	}
+	sampler__close(sampler);
+	return err >= 0 ? DOCTOR_OK : err == -EPERM || err == -EACCES ? DOCTOR_NOT_PERMITTED : DOCTOR_NOT_POSSIBLE;
+}
+
+enum doctor_verdict doctor__run(void)
+{
+	enum doctor_verdict verdict;
+	bool possible;
+
+	printf("pybpfprof " PYBPFPROF_VERSION "\n");
+	possible = check_kernel();
+	possible = check_btf() && possible;
+	check_capabilities();
+	check_settings();
+	verdict = try_sampler();
+	if (!possible && verdict == DOCTOR_NOT_PERMITTED)
+		verdict = DOCTOR_NOT_POSSIBLE;
+	if (verdict == DOCTOR_OK && *doctor__missing_capabilities())
+		printf("=> profiling works here, for processes of this user only\n");
+	else if (verdict == DOCTOR_OK)
+		printf("=> profiling works here: pybpfprof -p PID\n");
+	else if (verdict == DOCTOR_NOT_PERMITTED)
+		printf("=> not permitted here: %s\n", doctor__missing_capabilities());
+	else
+		printf("=> this kernel cannot do it\n");
+	return fflush(stdout) ? DOCTOR_NOT_POSSIBLE : verdict;
+}

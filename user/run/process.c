@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * See process.h. The pidfd is what makes sure that a reused pid is not taken for the process.
+ */
+#include "run/process.h"
+
+#include "base/buf.h"
+#include "os/proc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TAIL_READERS_MAX 64
+
+static void free_tails(struct process *process)
+{
+	for (size_t i = 0; i < process->tails.len; i++)
+		tail_reader__free(&process->tails.items[i]);
+	process->tails.len = 0;
+	hmap__clear(&process->tail_index);
+}
+
+static void set_command(struct process *process)
+{
+	char raw[sizeof(process->command)];
+	struct buf text = { 0 };
+
+	if (proc__cmdline(process->pid, raw, sizeof(raw)))
+		return;
+	buf__add_escaped(&text, raw, NULL);
+	if (!text.err)
+		snprintf(process->command, sizeof(process->command), "%.*s", (int)text.len, text.data ? text.data : "");
+	buf__free(&text);
+}
+
+int process__open(struct process *process, pid_t pid, struct strtab *strings)
+{
+	*process = (struct process){ .pid = pid, .pidfd = -1 };
+	process->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	if (process->pidfd < 0)
+		return -errno;
+	code_cache__init(&process->codes, strings);
+	set_command(process);
+	process__update_cpu(process);
+	process->cpu_start_ns = process->cpu_end_ns;
+	return 0;
+}
+
+enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size)
+{
+	enum py_attach_error result;
+
+	process__forget(process);
+	result = py_target__open(&process->target, process->pid, reason, reason_size);
+	process->attached = result == PY_ATTACH_OK;
+	if (process->attached) {
+		process->target.layout.epoch = process->epoch;
+		process->retries = 0;
+		set_command(process);
+	}
+	return result;
+}
+
+void process__forget(struct process *process)
+{
+	process->epoch++;
+	process->target.layout.epoch = process->epoch;
+	code_cache__clear(&process->codes);
+	hmap__clear(&process->lines);
+	free_tails(process);
+}
+
+struct tail_reader *process__tail_reader(struct process *process, py_addr tstate)
+{
+	const uint64_t *index = hmap__get(&process->tail_index, tstate);
+
+	if (index)
+		return &process->tails.items[*index];
+	/* Threads come and go; readers of those that are gone must not pile up. */
+	if (process->tails.len >= TAIL_READERS_MAX)
+		free_tails(process);
+	if (vec__push(&process->tails, (struct tail_reader){ 0 }))
+		return NULL;
+	if (hmap__set(&process->tail_index, tstate, process->tails.len - 1)) {
+		process->tails.len--;
+		return NULL;
+	}
+	return &process->tails.items[process->tails.len - 1];
+}
+
+void process__update_cpu(struct process *process)
+{
+	uint64_t cpu_ns;
+
+	if (!proc__cpu_ns(process->pid, &cpu_ns))
+		process->cpu_end_ns = cpu_ns;
+}
+
+void process__close(struct process *process)
+{
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	code_cache__free(&process->codes);
+	hmap__free(&process->lines);
+	free_tails(process);
+	vec__free(&process->tails);
+	hmap__free(&process->tail_index);
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * See report.h.
+ */
+#include "run/report.h"
+
+#include "os/proc.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * part / whole : 0;
+}
+
+static uint64_t target_cpu_ns(const struct report *report)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < report->process_count; i++)
+		sum += report->processes[i].cpu_end_ns - report->processes[i].cpu_start_ns;
+	return sum;
+}
+
+static uint64_t lost(const struct report *report)
+{
+	return report->counters[PBP_COUNTER_LOST_SAMPLE] + report->counters[PBP_COUNTER_LOST_STACK] +
+	       report->counts.unknown_stack;
+}
+
+static uint64_t without_python(const struct report *report)
+{
+	const uint64_t *status = report->counts.status;
+
+	return status[PBP_STATUS_NO_TARGET] + status[PBP_STATUS_NO_TSTATE] + status[PBP_STATUS_TSTATE_FAULT] +
+	       status[PBP_STATUS_NO_FRAMES];
+}
+
+static void format_targets(const struct report *report, struct buf *out)
+{
+	if (report->process_count == 1)
+		buf__addf(out, "process %d (%s)", report->processes[0].pid, report->processes[0].command);
+	else
+		buf__addf(out, "%zu processes", report->process_count);
+}
+
+static void format_rate(const struct report *report, struct buf *out)
+{
+	uint64_t cpu_ns = target_cpu_ns(report);
+	uint64_t taken = report->counts.samples + lost(report);
+
+	buf__addf(out, "  rate       %u Hz of CPU time asked, ", report->rate_hz);
+	if (cpu_ns < 10000000)
+		buf__adds(out, "n/a given (too little CPU time to say)");
+	else
+		buf__addf(out, "%.1f given", taken * 1e9 / cpu_ns);
+	buf__addf(out, "; %s used %.3f s of CPU in %.2f s\n", report->process_count == 1 ? "the process" : "they",
+		  cpu_ns / 1e9, report->wall_ns / 1e9);
+}
+
+/* "3 (2 ring buffer full, 1 stack no longer known)": a total and what it is made of. */
+static void add_reason(struct buf *out, bool *first, uint64_t count, const char *text)
+{
+	if (!count)
+		return;
+	buf__addf(out, "%s%" PRIu64 " %s", *first ? " (" : ", ", count, text);
+	*first = false;
+}
+
+static void format_lost(const struct report *report, struct buf *out)
+{
+	bool first = true;
+
+	buf__addf(out, "%" PRIu64 " lost", lost(report));
+	add_reason(out, &first, report->counters[PBP_COUNTER_LOST_SAMPLE], "ring buffer full");
+	add_reason(out, &first, report->counters[PBP_COUNTER_LOST_STACK], "ring buffer full for a new stack");
+	add_reason(out, &first, report->counts.unknown_stack, "stack not known");
+	buf__adds(out, first ? "" : ")");
+}
+
+static void format_no_python(const struct report *report, struct buf *out)
+{
+	static const char *const texts[PBP_STATUS_COUNT] = {
+#define TEXT(name, text) [PBP_STATUS_##name] = text,
+		PBP_STATUSES(TEXT)
+#undef TEXT
+	};
+	bool first = true;
+
+	buf__addf(out, "%" PRIu64 " without Python frames", without_python(report));
+	for (int status = PBP_STATUS_NO_TARGET; status < PBP_STATUS_COUNT; status++)
+		add_reason(out, &first, report->counts.status[status], texts[status]);
+	buf__adds(out, first ? "" : ")");
+}
+
+static void format_samples(const struct report *report, struct buf *out)
+{
+	const struct symbolize_counts *counts = &report->counts;
+
+	buf__addf(out, "  samples    %" PRIu64 " taken, ", counts->samples);
+	format_lost(report, out);
+	buf__addf(out, ", %" PRIu64 " truncated, %" PRIu64 " unverified", counts->truncated, counts->unverified);
+	if (counts->unreadable)
+		buf__addf(out, ", %" PRIu64 " with code freed before it was read", counts->unreadable);
+	if (counts->pruned)
+		buf__addf(out, ", %" PRIu64 " beyond the profile's size limit", counts->pruned);
+	buf__adds(out, ", ");
+	format_no_python(report, out);
+	buf__adds(out, "\n");
+	if (counts->tails_completed)
+		buf__addf(out, "  deep       %" PRIu64 " stacks over %u frames completed and verified from user space\n",
+			  counts->tails_completed, report->max_frames);
+}
+
+static void format_state(const struct report *report, struct buf *out)
+{
+	const struct symbolize_counts *counts = &report->counts;
+
+	buf__addf(out, "  state      %.1f%% holding the GIL, %.1f%% collecting garbage, %.1f%% in the kernel\n",
+		  percent(counts->attached, counts->samples), percent(counts->collecting, counts->samples),
+		  percent(counts->in_kernel, counts->samples));
+}
+
+static void format_cost(const struct report *report, struct buf *out)
+{
+	uint64_t own = proc__own_cpu_ns();
+
+	buf__addf(out, "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident, %" PRIu64 " wake-ups\n",
+		  own / 1e9, percent(own, report->wall_ns), proc__own_rss() / 1048576.0,
+		  report->counters[PBP_COUNTER_WAKEUPS]);
+}
+
+void report__format(const struct report *report, struct buf *out)
+{
+	buf__addf(out, "%" PRIu64 " samples of ", report->counts.samples);
+	format_targets(report, out);
+	buf__addf(out, " in %.1f s (%s)\n", report->wall_ns / 1e9, report->end);
+	format_samples(report, out);
+	format_rate(report, out);
+	if (report->counts.samples)
+		format_state(report, out);
+	for (size_t i = 0; i < report->process_count; i++)
+		if (report->processes[i].execs)
+			buf__addf(out, "  exec       process %d became another program %u time%s; now %s\n",
+				  report->processes[i].pid, report->processes[i].execs,
+				  report->processes[i].execs == 1 ? "" : "s", report->processes[i].command);
+	format_cost(report, out);
+}
+
+static const char *state_words(char state)
+{
+	switch (state) {
+	case 'S':
+		return "sleeping";
+	case 'D':
+		return "waiting for I/O";
+	case 'T':
+		return "stopped by a signal";
+	case 't':
+		return "stopped by a debugger";
+	case 'Z':
+		return "a zombie";
+	case 'R':
+		return "runnable";
+	}
+	return "in another state";
+}
+
+void report__explain_empty(const struct report *report, struct buf *out)
+{
+	uint64_t cpu_ns = target_cpu_ns(report);
+	struct proc_stat stat;
+
+	if (lost(report)) {
+		buf__addf(out, "no samples: all %" PRIu64 " were lost", lost(report));
+		return;
+	}
+	buf__adds(out, "no samples: ");
+	format_targets(report, out);
+	buf__addf(out, " used %.6f s of CPU in %.2f s", cpu_ns / 1e9, report->wall_ns / 1e9);
+	if (report->process_count == 1 && !proc__stat(report->processes[0].pid, &stat))
+		buf__addf(out, " and is %s now", state_words(stat.state));
+	if (cpu_ns * report->rate_hz / 1000000000ull < 2)
+		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it", 1000.0 / report->rate_hz);
+	else
+		buf__adds(out, ", so there should be some: this is a fault of the profiler or the kernel");
+}

@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The loop polls the ring buffer every 20 ms while samples come, so that the target does not pay for wake-ups, and sleeps until
+ * woken while none come.
+ */
+#include "run/session.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "os/proc.h"
+#include "run/process.h"
+#include "run/report.h"
+#include "run/symbolize.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS 1000000ull
+#define SECOND (1000 * MS)
+#define POLL_NS	(20 * MS)
+#define IDLE_POLLS 10	      /* empty polls before the reader goes to sleep */
+#define PROGRESS_NS (250 * MS)
+#define RETRY_FIRST_NS (5 * MS)  /* looking for Python after an exec: this long between the first tries ... */
+#define RETRY_MOST_NS SECOND	 /* ... doubling up to this */
+#define START_PATIENCE_NS (2 * SECOND) /* for an interpreter that is starting up when the run begins */
+#define TRIE_NODES_MAX (1u << 21)
+
+struct session {
+	struct session_config config;
+	struct profile profile;
+	struct symbolizer symbolizer;
+	struct sampler *sampler;
+	struct process *processes;
+	size_t process_count;
+	int epoll_fd, signal_fd;
+	sigset_t old_mask;
+	uint64_t start_ns, end_ns, progress_ns;
+	uint32_t empty_polls;
+	bool idle;
+	enum session_end end;
+	int signal; /* that ended the run */
+	int err;    /* that ended the run */
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return time.tv_sec * SECOND + time.tv_nsec;
+}
+
+/* --- opening --- */
+
+static enum session_error attach_error(enum py_attach_error error)
+{
+	return error == PY_ATTACH_DENIED     ? SESSION_NOT_PERMITTED :
+	       error == PY_ATTACH_NOT_PYTHON ? SESSION_NOT_PYTHON :
+					       SESSION_FAILED;
+}
+
+static enum session_error attach_python(struct session *session, struct process *process)
+{
+	uint64_t give_up = now_ns(CLOCK_MONOTONIC) + START_PATIENCE_NS;
+	enum py_attach_error error;
+	char reason[512];
+
+	do {
+		error = process__attach(process, reason, sizeof(reason));
+		if (error != PY_ATTACH_STARTING)
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = 10 * MS }, NULL);
+	} while (now_ns(CLOCK_MONOTONIC) < give_up);
+	if (error == PY_ATTACH_OK)
+		return SESSION_OK;
+	log_err("cannot profile process %d: %s", process->pid, reason);
+	return attach_error(error);
+}
+
+static int watch(struct session *session, int fd, uint64_t id)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = id };
+
+	return epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+/* What epoll says is ready: the ring, a signal, or WATCH_PROCESS + index. */
+enum { WATCH_RING, WATCH_SIGNAL, WATCH_PROCESS };
+
+static int open_signals(struct session *session)
+{
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGHUP);
+	sigaddset(&mask, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &mask, &session->old_mask);
+	session->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	return session->signal_fd < 0 ? -errno : watch(session, session->signal_fd, WATCH_SIGNAL);
+}
+
+static enum session_error open_processes(struct session *session)
+{
+	const struct session_config *config = &session->config;
+
+	session->processes = calloc(config->pids.len, sizeof(*session->processes));
+	if (!session->processes)
+		return SESSION_FAILED;
+	for (size_t i = 0; i < config->pids.len; i++) {
+		struct process *process = &session->processes[i];
+		enum session_error error;
+		int err = process__open(process, config->pids.items[i], session->profile.strings);
+
+		if (err) {
+			log_err("cannot profile process %d: %s", config->pids.items[i],
+				err == -ESRCH ? "there is no such process" : strerror(-err));
+			return SESSION_FAILED;
+		}
+		session->process_count++;
+		error = attach_python(session, process);
+		if (error)
+			return error;
+		if (symbolizer__add_process(&session->symbolizer, process) ||
+		    watch(session, process->pidfd, WATCH_PROCESS + i))
+			return SESSION_FAILED;
+	}
+	return SESSION_OK;
+}
+
+static enum session_error open_sampler(struct session *session)
+{
+	struct sampler_config config = { .rate_hz = session->config.rate_hz,
+					 .max_frames = session->config.kernel_frames,
+					 .program = session->config.program };
+	char reason[256];
+	int err = sampler__open(&session->sampler, &config, reason, sizeof(reason));
+
+	if (err) {
+		log_err("%s", reason);
+		return err == -EPERM || err == -EACCES ? SESSION_NOT_PERMITTED : SESSION_FAILED;
+	}
+	if (*sampler__kernel_notes(session->sampler))
+		log_info("%s", sampler__kernel_notes(session->sampler));
+	return watch(session, sampler__fd(session->sampler), WATCH_RING) ? SESSION_FAILED : SESSION_OK;
+}
+
+static enum session_error start_timers(struct session *session)
+{
+	for (size_t i = 0; i < session->process_count; i++) {
+		struct process *process = &session->processes[i];
+		int err = sampler__set_target(session->sampler, process->pid, &process->target.layout);
+
+		if (!err)
+			err = sampler__attach(session->sampler, process->pid);
+		if (err < 0) {
+			log_err("cannot sample process %d: %s", process->pid,
+				err == -ESRCH ? "it has ended" : strerror(-err));
+			return err == -EACCES || err == -EPERM ? SESSION_NOT_PERMITTED : SESSION_FAILED;
+		}
+		process__update_cpu(process);
+		process->cpu_start_ns = process->cpu_end_ns;
+	}
+	return SESSION_OK;
+}
+
+enum session_error session__open(struct session **out, const struct session_config *config)
+{
+	struct session *session = calloc(1, sizeof(*session));
+	enum session_error error = SESSION_FAILED;
+
+	if (!session)
+		return SESSION_FAILED;
+	session->config = *config;
+	session->signal_fd = -1;
+	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (session->epoll_fd >= 0 && !profile__init(&session->profile, TRIE_NODES_MAX) &&
+	    !symbolizer__init(&session->symbolizer, &session->profile, config->pids.len > 1, config->by_thread) &&
+	    !open_signals(session))
+		error = open_processes(session) ?: open_sampler(session) ?: start_timers(session);
+	if (error) {
+		session__close(session);
+		return error;
+	}
+	/* What loading the program took is a multiple of what a run needs. */
+	malloc_trim(0);
+	session->start_ns = now_ns(CLOCK_MONOTONIC);
+	session->profile.start_realtime_ns = now_ns(CLOCK_REALTIME);
+	session->profile.period_ns = SECOND / config->rate_hz;
+	session->profile.command = session->processes[0].command;
+	*out = session;
+	return SESSION_OK;
+}
+
+/* --- records --- */
+
+static struct process *process_of(struct session *session, uint32_t pid)
+{
+	for (size_t i = 0; i < session->process_count; i++)
+		if (session->processes[i].pid == (pid_t)pid)
+			return &session->processes[i];
+	return NULL;
+}
+
+/* The program that ran until now is gone: what was sampled of it is named from what is known, then all is forgotten. */
+static void handle_exec(struct session *session, const struct pbp_process *record)
+{
+	struct process *process = process_of(session, record->tgid);
+
+	if (!process)
+		return;
+	process->attached = false;
+	process->execs++;
+	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
+	symbolizer__forget(&session->symbolizer, process);
+	process__forget(process);
+	process->retries = 0;
+	process->retry_ns = now_ns(CLOCK_MONOTONIC) + RETRY_FIRST_NS;
+}
+
+static void handle_record(void *context, const void *record, size_t size)
+{
+	struct session *session = context;
+	uint32_t type = size >= sizeof(type) ? load_u32(record) : 0;
+	int err;
+
+	if (type == PBP_EXEC && size >= sizeof(struct pbp_process)) {
+		handle_exec(session, record);
+		return;
+	}
+	err = symbolizer__take(&session->symbolizer, record, size);
+	if (err)
+		session->err = session->err ?: err;
+}
+
+/* Everything that waits in the ring, into the profile. Number of records. */
+static int drain(struct session *session)
+{
+	int count = sampler__drain(session->sampler, handle_record, session);
+
+	if (count < 0)
+		session->err = session->err ?: count;
+	if (count > 0)
+		session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
+	return count;
+}
+
+/*
+ * Empty the caches. The kernel side gets new epochs first, so that it sends every stack again; what it sent under the old ones is
+ * taken while the stacks are still known.
+ */
+static void flush_caches(struct session *session)
+{
+	for (size_t i = 0; i < session->process_count; i++) {
+		struct process *process = &session->processes[i];
+
+		process->epoch++;
+		process->target.layout.epoch = process->epoch;
+		if (process->attached)
+			sampler__set_target(session->sampler, process->pid, &process->target.layout);
+	}
+	drain(session);
+	symbolizer__forget(&session->symbolizer, NULL);
+	for (size_t i = 0; i < session->process_count; i++) {
+		code_cache__clear(&session->processes[i].codes);
+		hmap__clear(&session->processes[i].lines);
+	}
+}
+
+/* --- the loop --- */
+
+static void retry_attach(struct session *session, uint64_t now)
+{
+	for (size_t i = 0; i < session->process_count; i++) {
+		struct process *process = &session->processes[i];
+		char reason[512];
+
+		if (process->attached || process->exited || now < process->retry_ns)
+			continue;
+		if (process__attach(process, reason, sizeof(reason)) == PY_ATTACH_OK) {
+			sampler__set_target(session->sampler, process->pid, &process->target.layout);
+			continue;
+		}
+		process->retry_ns = now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << min_u64(process->retries, 16));
+		process->retries++;
+	}
+}
+
+static uint64_t next_retry(const struct session *session)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < session->process_count; i++)
+		if (!session->processes[i].attached && !session->processes[i].exited)
+			next = min_u64(next, session->processes[i].retry_ns);
+	return next;
+}
+
+static void show_progress(struct session *session, uint64_t now)
+{
+	uint64_t counters[PBP_COUNTER_COUNT];
+	double elapsed = (now - session->start_ns) / 1e9;
+	char limit[32] = "";
+
+	session->progress_ns = now + PROGRESS_NS;
+	sampler__counters(session->sampler, counters);
+	if (session->config.duration_ns)
+		snprintf(limit, sizeof(limit), "/%.0f", session->config.duration_ns / 1e9);
+	log_progress("%.1f%s s  %llu samples  %.0f/s  %llu lost   (Ctrl-C to stop)", elapsed, limit,
+		     (unsigned long long)session->symbolizer.counts.samples,
+		     elapsed > 0 ? session->symbolizer.counts.samples / elapsed : 0,
+		     (unsigned long long)(counters[PBP_COUNTER_LOST_SAMPLE] + counters[PBP_COUNTER_LOST_STACK]));
+}
+
+/* Milliseconds until there is something to do without being woken; -1 = nothing. */
+static int next_timeout(const struct session *session, uint64_t now)
+{
+	uint64_t next = next_retry(session);
+
+	if (session->end_ns)
+		next = min_u64(next, session->end_ns);
+	if (session->config.progress)
+		next = min_u64(next, session->progress_ns);
+	if (!session->idle)
+		next = min_u64(next, now + POLL_NS);
+	if (next == UINT64_MAX)
+		return -1;
+	return next <= now ? 0 : (int)min_u64((next - now + MS - 1) / MS, 1u << 30);
+}
+
+/* A record came, or a poll found none. */
+static void update_idle(struct session *session, int records)
+{
+	if (records) {
+		session->empty_polls = 0;
+		if (session->idle)
+			sampler__set_idle(session->sampler, session->idle = false);
+	} else if (!session->idle && ++session->empty_polls >= IDLE_POLLS) {
+		sampler__set_idle(session->sampler, session->idle = true);
+		/* One that came just before the kernel side knew. */
+		if (drain(session) > 0)
+			update_idle(session, 1);
+	}
+}
+
+static bool handle_signals(struct session *session, void (*snapshot)(void *context), void *context)
+{
+	struct signalfd_siginfo info;
+
+	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo != SIGUSR1) {
+			session->signal = info.ssi_signo;
+			continue;
+		}
+		drain(session);
+		if (snapshot)
+			snapshot(context);
+	}
+	return session->signal != 0;
+}
+
+static bool all_exited(const struct session *session)
+{
+	for (size_t i = 0; i < session->process_count; i++)
+		if (!session->processes[i].exited)
+			return false;
+	return true;
+}
+
+static void handle_exit(struct session *session, struct process *process)
+{
+	process__update_cpu(process);
+	process->exited = true;
+	epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
+}
+
+static enum session_end sample(struct session *session, void (*snapshot)(void *context), void *context)
+{
+	uint64_t now = session->start_ns;
+
+	session->end_ns = session->config.duration_ns ? now + session->config.duration_ns : 0;
+	session->progress_ns = now + PROGRESS_NS;
+	while (!session->err) {
+		struct epoll_event events[16];
+		int count = epoll_wait(session->epoll_fd, events, ARRAY_SIZE(events), next_timeout(session, now));
+		bool stop = false;
+
+		now = now_ns(CLOCK_MONOTONIC);
+		update_idle(session, drain(session));
+		for (int i = 0; i < count; i++) {
+			if (events[i].data.u64 == WATCH_SIGNAL)
+				stop = handle_signals(session, snapshot, context);
+			else if (events[i].data.u64 >= WATCH_PROCESS)
+				handle_exit(session, &session->processes[events[i].data.u64 - WATCH_PROCESS]);
+		}
+		retry_attach(session, now);
+		if (symbolizer__is_full(&session->symbolizer))
+			flush_caches(session);
+		if (session->config.progress && now >= session->progress_ns)
+			show_progress(session, now);
+		if (stop)
+			return SESSION_END_SIGNAL;
+		if (all_exited(session))
+			return SESSION_END_TARGETS;
+		if (session->end_ns && now >= session->end_ns)
+			return SESSION_END_DURATION;
+	}
+	log_err("sampling stopped: %s", strerror(-session->err));
+	return SESSION_END_ERROR;
+}
+
+static void stop_sampling(struct session *session, enum session_end end)
+{
+	session->profile.duration_ns = now_ns(CLOCK_MONOTONIC) - session->start_ns;
+	for (size_t i = 0; i < session->process_count; i++)
+		process__update_cpu(&session->processes[i]);
+	sampler__stop(session->sampler);
+	drain(session);
+	session->end = end;
+	log_progress("%s", "");
+}
+
+enum session_end session__run(struct session *session, void (*snapshot)(void *context), void *context)
+{
+	enum session_end end = sample(session, snapshot, context);
+
+	stop_sampling(session, end);
+	return end;
+}
+
+const struct profile *session__profile(const struct session *session)
+{
+	return &session->profile;
+}
+
+static const char *end_text(const struct session *session)
+{
+	switch (session->end) {
+	case SESSION_END_DURATION:
+		return "duration over";
+	case SESSION_END_SIGNAL:
+		return session->signal == SIGINT  ? "stopped by Ctrl-C" :
+		       session->signal == SIGTERM ? "stopped by SIGTERM" :
+						    "stopped by SIGHUP";
+	case SESSION_END_TARGETS:
+		return session->process_count == 1 ? "the process has ended" : "all processes have ended";
+	case SESSION_END_ERROR:
+		break;
+	}
+	return "stopped by an error";
+}
+
+static void fill_report(struct session *session, struct report *report)
+{
+	*report = (struct report){
+		.processes = session->processes,
+		.process_count = session->process_count,
+		.counts = session->symbolizer.counts,
+		.rate_hz = session->config.rate_hz,
+		.wall_ns = session->profile.duration_ns,
+		.max_frames = sampler__max_frames(session->sampler),
+		.end = end_text(session),
+	};
+	sampler__counters(session->sampler, report->counters);
+}
+
+void session__report(struct session *session, struct buf *out)
+{
+	struct report report;
+
+	fill_report(session, &report);
+	report__format(&report, out);
+}
+
+void session__explain_empty(struct session *session, struct buf *out)
+{
+	struct report report;
+
+	fill_report(session, &report);
+	report__explain_empty(&report, out);
+}
+
+void session__release_signals(struct session *session)
+{
+	struct signalfd_siginfo info;
+
+	if (session->signal_fd < 0)
+		return;
+	/* One that came meanwhile says no more than the first. */
+	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info))
+		;
+	close(session->signal_fd);
+	session->signal_fd = -1;
+	sigprocmask(SIG_SETMASK, &session->old_mask, NULL);
+}
+
+void session__close(struct session *session)
+{
+	if (!session)
+		return;
+	sampler__close(session->sampler);
+	for (size_t i = 0; i < session->process_count; i++)
+		process__close(&session->processes[i]);
+	free(session->processes);
+	symbolizer__free(&session->symbolizer);
+	profile__free(&session->profile);
+	session__release_signals(session);
+	if (session->epoll_fd >= 0)
+		close(session->epoll_fd);
+	free(session);
+}

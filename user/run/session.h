@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * START HERE (user side). One profiling run: attach to the processes, sample until the end, give a profile and an account of
+ * every sample. One thread, one epoll loop over the ring buffer, signals and the processes' pidfds.
+ */
+#pragma once
+
+#include "agg/profile.h"
+#include "base/buf.h"
+#include "base/vec.h"
+#include "run/sampler.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct session_config {
+	VEC(pid_t) pids;
+	uint64_t duration_ns;  /* 0 = until stopped or the processes end */
+	uint32_t rate_hz;
+	uint32_t kernel_frames; /* 0 = from the rate */
+	enum sampler_program program;
+	bool by_thread;
+	bool progress;	       /* keep a line on stderr up to date */
+};
+
+/* Why a run could not start; main.c turns it into an exit code. */
+enum session_error {
+	SESSION_OK,
+	SESSION_FAILED,
+	SESSION_NOT_PYTHON,
+	SESSION_NOT_PERMITTED,
+};
+
+enum session_end {
+	SESSION_END_DURATION,
+	SESSION_END_SIGNAL,
+	SESSION_END_TARGETS, /* every process has ended */
+	SESSION_END_ERROR,   /* out of memory and the like; what was sampled so far is there */
+};
+
+struct session;
+
+/* Attach. On failure the reason has been logged and nothing is left attached. */
+enum session_error session__open(struct session **out, const struct session_config *config);
+
+/*
+ * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. INT, TERM, HUP and USR1 are
+ * blocked from open to close.
+ */
+enum session_end session__run(struct session *session, void (*snapshot)(void *context), void *context);
+
+const struct profile *session__profile(const struct session *session);
+
+/* The account of the run, some lines of text for stderr; writes no more than it knows. */
+void session__report(struct session *session, struct buf *out);
+
+/* Why there are no samples, one line. Only if profile->samples is 0. */
+void session__explain_empty(struct session *session, struct buf *out);
+
+/* From now on signals act as they did before session__open: a further Ctrl-C ends the program. */
+void session__release_signals(struct session *session);
+
+void session__close(struct session *session);

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * In the steady state a sample costs three hash look-ups: its stack, the leaf's line, the leaf's node. Everything else happens
+ * once per new stack, code object or line.
+ */
+#include "run/symbolize.h"
+
+#include "base/buf.h"
+#include "os/proc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The caches are emptied beyond these; the profile itself stays. */
+#define STACKS_MAX	 32768
+#define STORED_FRAMES_MAX (4u << 20)
+#define TABLE_BYTES_MAX	 (32u << 20)
+#define CODES_MAX	 32768
+
+static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)
+{
+	struct frame frame = { .kind = FRAME_SPECIAL,
+			       .function = strtab__add(symbolizer->profile->strings, text, strlen(text)) };
+
+	return frame_table__add(&symbolizer->profile->frames, &frame);
+}
+
+int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, bool by_process, bool by_thread)
+{
+	uint32_t pruned;
+
+	*symbolizer = (struct symbolizer){ .profile = profile, .by_process = by_process, .by_thread = by_thread };
+	symbolizer->no_python = special_frame(symbolizer, "[no Python frames]");
+	symbolizer->unverified = special_frame(symbolizer, "[callers not verified]");
+	symbolizer->truncated = special_frame(symbolizer, "[truncated]");
+	symbolizer->unreadable = special_frame(symbolizer, "[code freed before it was read]");
+	/* Made first, so that it is there when the trie has become full. */
+	pruned = special_frame(symbolizer, "[stacks beyond the size limit]");
+	symbolizer->pruned = trie__child(&profile->trie, TRIE_ROOT, pruned);
+	return pruned == UINT32_MAX || symbolizer->pruned == TRIE_FULL ? -ENOMEM : 0;
+}
+
+int symbolizer__add_process(struct symbolizer *symbolizer, struct process *process)
+{
+	return vec__push(&symbolizer->processes, process);
+}
+
+static struct process *find_process(const struct symbolizer *symbolizer, uint32_t pid)
+{
+	for (size_t i = 0; i < symbolizer->processes.len; i++)
+		if (symbolizer->processes.items[i]->pid == (pid_t)pid)
+			return symbolizer->processes.items[i];
+	return NULL;
+}
+
+static struct stack *find_stack(const struct symbolizer *symbolizer, uint64_t id)
+{
+	const uint64_t *index = hmap__get(&symbolizer->stack_index, id);
+
+	return index ? &symbolizer->stacks.items[*index] : NULL;
+}
+
+/* --- taking records --- */
+
+static int take_stack(struct symbolizer *symbolizer, const struct pbp_stack *record, size_t size)
+{
+	struct stack stack = { .id = record->id, .count = record->count, .root = UINT32_MAX, .leaf_code = PY_CODE_NONE };
+	size_t bytes = record->count * sizeof(struct pbp_frame);
+	int err;
+
+	if (size < sizeof(*record) + bytes || !record->count || record->count > PBP_MAX_FRAMES)
+		return -EINVAL;
+	stack.process = find_process(symbolizer, record->tgid);
+	if (!stack.process || find_stack(symbolizer, record->id))
+		return 0; /* sent twice: the kernel side's memory of what it sent is a cache */
+	stack.raw = malloc(bytes);
+	if (!stack.raw)
+		return -ENOMEM;
+	memcpy(stack.raw, record + 1, bytes);
+	stack.last = stack.raw[record->count - 1];
+	err = vec__push(&symbolizer->stacks, stack);
+	if (!err)
+		err = hmap__set(&symbolizer->stack_index, stack.id, symbolizer->stacks.len - 1);
+	else
+		free(stack.raw);
+	symbolizer->stored_frames += stack.count;
+	return err;
+}
+
+int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size)
+{
+	uint32_t type;
+
+	if (size < sizeof(type))
+		return -EINVAL;
+	memcpy(&type, record, sizeof(type));
+	if (type == PBP_STACK && size >= sizeof(struct pbp_stack))
+		return take_stack(symbolizer, record, size);
+	if (type == PBP_SAMPLE && size >= sizeof(struct pbp_sample))
+		return vec__push(&symbolizer->samples, *(const struct pbp_sample *)record);
+	return -EINVAL;
+}
+
+/* --- stacks --- */
+
+/* Frame id of a code object at an instruction. */
+static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index, uint64_t instr)
+{
+	const struct py_code *code = &process->codes.codes.items[code_index];
+	uint64_t key = (uint64_t)code_index << 32 | (uint32_t)(instr - code->address);
+	const uint64_t *known = hmap__get(&process->lines, key);
+	struct frame frame;
+	uint32_t id;
+
+	if (known)
+		return *known;
+	frame = (struct frame){
+		.kind = FRAME_PYTHON,
+		.function = code->function,
+		.file = code->file,
+		.line = py_code__line(code, &process->target.offsets, instr),
+		.first_line = code->first_line > 0 ? code->first_line : 0,
+	};
+	id = frame_table__add(&symbolizer->profile->frames, &frame);
+	if (id != UINT32_MAX)
+		hmap__set(&process->lines, key, id);
+	return id;
+}
+
+/* Frame id of a raw frame; UINT32_MAX for one that is not to be shown. */
+static uint32_t raw_frame_id(struct symbolizer *symbolizer, struct process *process, const struct pbp_frame *raw,
+			     uint32_t *code_index)
+{
+	uint32_t index = code_cache__find(&process->codes, raw->code, raw->ident);
+	enum py_code_state state = index == PY_CODE_NONE ? PY_CODE_GONE : process->codes.codes.items[index].state;
+
+	*code_index = PY_CODE_NONE;
+	if (state == PY_CODE_SHIM)
+		return UINT32_MAX;
+	if (state != PY_CODE_OK)
+		return symbolizer->unreadable;
+	*code_index = index;
+	return frame_at(symbolizer, process, index, raw->instr);
+}
+
+static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
+{
+	uint32_t *path = malloc(stack->count * sizeof(*path));
+	uint32_t code_index, id;
+
+	if (!path)
+		return -ENOMEM;
+	stack->path = path;
+	for (uint32_t i = stack->count; i-- > 0;) {
+		id = raw_frame_id(symbolizer, stack->process, &stack->raw[i], &code_index);
+		if (id == symbolizer->unreadable)
+			stack->unreadable = true;
+		if (i == 0 && code_index != PY_CODE_NONE)
+			stack->leaf_code = code_index;
+		else if (id != UINT32_MAX)
+			path[stack->path_len++] = id;
+	}
+	free(stack->raw);
+	stack->raw = NULL;
+	return 0;
+}
+
+/* Read all code objects of one process's new stacks in one go. */
+static int load_codes(struct symbolizer *symbolizer, struct process *process)
+{
+	VEC(struct pbp_frame) frames = { 0 };
+	int err = 0;
+
+	for (size_t i = symbolizer->resolved; i < symbolizer->stacks.len && !err; i++) {
+		const struct stack *stack = &symbolizer->stacks.items[i];
+
+		if (stack->process != process)
+			continue;
+		err = vec__reserve(&frames, stack->count);
+		if (err)
+			break;
+		memcpy(frames.items + frames.len, stack->raw, stack->count * sizeof(*stack->raw));
+		frames.len += stack->count;
+	}
+	if (!err && frames.len)
+		err = code_cache__load(&process->codes, &process->target, frames.items, frames.len);
+	vec__free(&frames);
+	/* A process that is gone leaves its unknown code objects unreadable, which is counted. */
+	return err == -ENOMEM ? err : 0;
+}
+
+static int resolve_stacks(struct symbolizer *symbolizer)
+{
+	int err = 0;
+
+	if (symbolizer->resolved == symbolizer->stacks.len)
+		return 0;
+	for (size_t i = 0; i < symbolizer->processes.len && !err; i++)
+		if (symbolizer->processes.items[i]->attached)
+			err = load_codes(symbolizer, symbolizer->processes.items[i]);
+	for (; symbolizer->resolved < symbolizer->stacks.len && !err; symbolizer->resolved++)
+		err = resolve_stack(symbolizer, &symbolizer->stacks.items[symbolizer->resolved]);
+	return err;
+}
+
+/* --- roots --- */
+
+static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, const char *text)
+{
+	uint32_t frame = special_frame(symbolizer, text);
+
+	return frame == UINT32_MAX ? TRIE_FULL : trie__child(&symbolizer->profile->trie, parent, frame);
+}
+
+static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process, uint32_t tid)
+{
+	uint32_t node = TRIE_ROOT;
+	char text[256], name[32];
+
+	if (symbolizer->by_process) {
+		snprintf(text, sizeof(text), "process %d (%s)", process->pid, process->command);
+		node = child_named(symbolizer, node, text);
+	}
+	if (symbolizer->by_thread && node != TRIE_FULL) {
+		if (proc__task_comm(process->pid, tid, name, sizeof(name)))
+			snprintf(name, sizeof(name), "ended");
+		snprintf(text, sizeof(text), "thread %u (%s)", tid, name);
+		node = child_named(symbolizer, node, text);
+	}
+	return node;
+}
+
+static uint32_t root_of(struct symbolizer *symbolizer, const struct process *process, const struct pbp_sample *sample)
+{
+	uint64_t key;
+	const uint64_t *known;
+	uint32_t node;
+
+	if (!symbolizer->by_process && !symbolizer->by_thread)
+		return TRIE_ROOT;
+	/* The thread state tells threads apart that had the same tid one after the other. */
+	key = (uint64_t)sample->tgid << 32;
+	if (symbolizer->by_thread)
+		key = hmap_mix(key | sample->tid) ^ sample->tstate;
+	known = hmap__get(&symbolizer->roots, key);
+	if (known)
+		return *known;
+	node = make_root(symbolizer, process, sample->tid);
+	hmap__set(&symbolizer->roots, key, node);
+	return node;
+}
+
+/* --- tails --- */
+
+static uint32_t tail_path(struct symbolizer *symbolizer, struct process *process, const struct tail_reader *reader,
+			  enum tail_result result, uint32_t node)
+{
+	struct trie *trie = &symbolizer->profile->trie;
+	uint32_t code_index, id;
+
+	if (result == TAIL_TRUNCATED)
+		node = trie__child(trie, node, symbolizer->truncated);
+	for (size_t i = reader->frames.len; i-- > 0 && node != TRIE_FULL;) {
+		id = raw_frame_id(symbolizer, process, &reader->frames.items[i], &code_index);
+		if (id != UINT32_MAX)
+			node = trie__child(trie, node, id);
+	}
+	return node;
+}
+
+static void resolve_tail(struct symbolizer *symbolizer, struct tail_use *use)
+{
+	struct process *process = use->process;
+	struct tail_reader *reader = process__tail_reader(process, use->tstate);
+	const uint64_t *known;
+	uint64_t key;
+
+	use->result = TAIL_UNVERIFIED;
+	if (!reader || !use->link || !process->attached)
+		return;
+	if (reader->batch != symbolizer->batch && tail_reader__snapshot(reader, &process->target, use->tstate))
+		return;
+	reader->batch = symbolizer->batch;
+	use->result = tail_reader__follow(reader, &process->target, use->link, &use->expected, use->tail);
+	if (use->result == TAIL_UNVERIFIED)
+		return;
+	key = reader->hash ^ hmap_mix(use->root ^ (uint64_t)process->epoch << 32) ^ (use->result == TAIL_TRUNCATED);
+	known = hmap__get(&symbolizer->tail_nodes, key);
+	if (known) {
+		use->node = *known;
+		return;
+	}
+	code_cache__load(&process->codes, &process->target, reader->frames.items, reader->frames.len);
+	use->node = tail_path(symbolizer, process, reader, use->result, use->root);
+	if (use->node != TRIE_FULL)
+		hmap__set(&symbolizer->tail_nodes, key, use->node);
+}
+
+static bool same_tail(const struct tail_use *a, const struct tail_use *b)
+{
+	return a->process == b->process && a->tstate == b->tstate && a->link == b->link && a->tail == b->tail &&
+	       a->expected.code == b->expected.code && a->expected.instr == b->expected.instr &&
+	       a->expected.ident == b->expected.ident && a->root == b->root;
+}
+
+/* The node that the frames of a deep stack hang from. */
+static uint32_t node_of_tail(struct symbolizer *symbolizer, const struct stack *stack, const struct pbp_sample *sample,
+			     uint32_t root)
+{
+	struct tail_use use = { .process = stack->process, .tstate = sample->tstate, .link = sample->link_frame,
+				.tail = sample->tail_frame, .expected = stack->last, .root = root };
+	const struct tail_use *found = NULL;
+
+	if (stack->count == 1)
+		use.expected.instr = sample->leaf_instr;
+	for (size_t i = symbolizer->tails.len; i-- > 0 && !found;)
+		if (same_tail(&symbolizer->tails.items[i], &use))
+			found = &symbolizer->tails.items[i];
+	if (!found) {
+		resolve_tail(symbolizer, &use);
+		vec__push(&symbolizer->tails, use);
+		found = &use;
+	}
+	switch (found->result) {
+	case TAIL_COMPLETE:
+		symbolizer->counts.tails_completed++;
+		return found->node;
+	case TAIL_TRUNCATED:
+		symbolizer->counts.truncated++;
+		return found->node;
+	case TAIL_UNVERIFIED:
+		break;
+	}
+	symbolizer->counts.unverified++;
+	return trie__child(&symbolizer->profile->trie, root, symbolizer->unverified);
+}
+
+/* --- samples --- */
+
+static uint32_t node_of_path(struct symbolizer *symbolizer, struct stack *stack, uint32_t root)
+{
+	uint32_t node = root;
+
+	if (stack->root == root)
+		return stack->node;
+	for (uint32_t i = 0; i < stack->path_len && node != TRIE_FULL; i++)
+		node = trie__child(&symbolizer->profile->trie, node, stack->path[i]);
+	if (node != TRIE_FULL) {
+		stack->root = root;
+		stack->node = node;
+	}
+	return node;
+}
+
+static void count_state(struct symbolize_counts *counts, const struct pbp_sample *sample)
+{
+	counts->samples++;
+	if (sample->status < PBP_STATUS_COUNT)
+		counts->status[sample->status]++;
+	counts->attached += !!(sample->flags & PBP_SAMPLE_ATTACHED);
+	counts->collecting += !!(sample->flags & PBP_SAMPLE_GC);
+	counts->raising += !!(sample->flags & PBP_SAMPLE_RAISING);
+	counts->in_kernel += !!(sample->flags & PBP_SAMPLE_KERNEL);
+}
+
+static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stack, const struct pbp_sample *sample,
+			       uint32_t root)
+{
+	struct trie *trie = &symbolizer->profile->trie;
+	uint32_t node = root;
+
+	if (sample->tail_frame)
+		node = stack ? node_of_tail(symbolizer, stack, sample, root) :
+			       trie__child(trie, root, symbolizer->unverified);
+	if (!stack) {
+		symbolizer->counts.unverified += !!sample->tail_frame;
+		return node == TRIE_FULL || sample->tail_frame ? node : trie__child(trie, node, symbolizer->no_python);
+	}
+	symbolizer->counts.unreadable += stack->unreadable;
+	if (node != TRIE_FULL)
+		node = node_of_path(symbolizer, stack, node);
+	if (node != TRIE_FULL && stack->leaf_code != PY_CODE_NONE)
+		node = trie__child(trie, node, frame_at(symbolizer, stack->process, stack->leaf_code, sample->leaf_instr));
+	return node;
+}
+
+static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *sample)
+{
+	const struct process *process = find_process(symbolizer, sample->tgid);
+	struct stack *stack = sample->stack_id ? find_stack(symbolizer, sample->stack_id) : NULL;
+	uint32_t node;
+
+	if (!process)
+		return; /* not asked for */
+	if (sample->stack_id && !stack) {
+		symbolizer->counts.unknown_stack++;
+		return;
+	}
+	count_state(&symbolizer->counts, sample);
+	node = root_of(symbolizer, process, sample);
+	if (node != TRIE_FULL)
+		node = node_of_sample(symbolizer, stack, sample, node);
+	if (node == TRIE_FULL) {
+		node = symbolizer->pruned;
+		symbolizer->counts.pruned++;
+	}
+	trie__add(&symbolizer->profile->trie, node, 1);
+	symbolizer->profile->samples++;
+}
+
+int symbolizer__flush_batch(struct symbolizer *symbolizer)
+{
+	int err = resolve_stacks(symbolizer);
+
+	symbolizer->batch++;
+	symbolizer->tails.len = 0;
+	for (size_t i = 0; i < symbolizer->samples.len && !err; i++)
+		add_sample(symbolizer, &symbolizer->samples.items[i]);
+	symbolizer->samples.len = 0;
+	return err;
+}
+
+/* --- bounds --- */
+
+bool symbolizer__is_full(const struct symbolizer *symbolizer)
+{
+	if (symbolizer->stacks.len > STACKS_MAX || symbolizer->stored_frames > STORED_FRAMES_MAX)
+		return true;
+	for (size_t i = 0; i < symbolizer->processes.len; i++) {
+		const struct code_cache *codes = &symbolizer->processes.items[i]->codes;
+
+		if (codes->codes.len > CODES_MAX || codes->table_bytes > TABLE_BYTES_MAX)
+			return true;
+	}
+	return false;
+}
+
+static void free_stack(struct symbolizer *symbolizer, struct stack *stack)
+{
+	symbolizer->stored_frames -= stack->count;
+	free(stack->raw);
+	free(stack->path);
+}
+
+void symbolizer__forget(struct symbolizer *symbolizer, const struct process *only)
+{
+	size_t kept = 0;
+
+	hmap__clear(&symbolizer->stack_index);
+	hmap__clear(&symbolizer->tail_nodes);
+	for (size_t i = 0; i < symbolizer->stacks.len; i++) {
+		struct stack *stack = &symbolizer->stacks.items[i];
+
+		if (!only || stack->process == only) {
+			free_stack(symbolizer, stack);
+			continue;
+		}
+		symbolizer->stacks.items[kept] = *stack;
+		hmap__set(&symbolizer->stack_index, stack->id, kept++);
+	}
+	symbolizer->stacks.len = symbolizer->resolved = kept;
+}
+
+void symbolizer__free(struct symbolizer *symbolizer)
+{
+	symbolizer__forget(symbolizer, NULL);
+	vec__free(&symbolizer->stacks);
+	vec__free(&symbolizer->samples);
+	vec__free(&symbolizer->tails);
+	vec__free(&symbolizer->processes);
+	hmap__free(&symbolizer->stack_index);
+	hmap__free(&symbolizer->roots);
+	hmap__free(&symbolizer->tail_nodes);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From the kernel side's records to the profile: stacks of code addresses become paths of frames, samples add to them. Records are
+ * collected first and resolved together, so that one batch of reads names all that is new.
+ */
+#pragma once
+
+#include "agg/profile.h"
+#include "base/hmap.h"
+#include "base/vec.h"
+#include "run/process.h"
+
+#include "pybpfprof.h"
+
+#include <stdint.h>
+
+/* What became of the samples; all but `unknown_stack` are in the profile. */
+struct symbolize_counts {
+	uint64_t samples;		     /* taken */
+	uint64_t status[PBP_STATUS_COUNT];   /* ... by how the walk ended */
+	uint64_t tails_completed;	     /* DEEP or FRAME_FAULT, whole and verified */
+	uint64_t truncated;		     /* deeper than any limit: base missing */
+	uint64_t unverified;		     /* tail could not be proved to belong: callers left out */
+	uint64_t unreadable;		     /* with a function that was freed before it could be read */
+	uint64_t pruned;		     /* put under one node, since the profile had reached its size limit */
+	uint64_t unknown_stack;		     /* lost: the stack was not there (any more) */
+	uint64_t attached, collecting, raising, in_kernel;
+};
+
+struct stack {
+	uint64_t id;
+	struct process *process;
+	struct pbp_frame *raw;	/* until resolved; owned */
+	uint32_t *path;		/* frame ids below the leaf's, outermost first; owned */
+	uint32_t path_len;
+	uint32_t count;		/* raw frames */
+	uint32_t leaf_code;	/* index in process->codes; PY_CODE_NONE: the path is all there is */
+	bool unreadable;
+	struct pbp_frame last;	/* outermost raw frame: what a tail hangs from */
+	/* the node of `path` under the root it was last seen with */
+	uint32_t root, node;
+};
+
+/* A tail that was looked up for one sample of a batch and serves all others that hang from the same link. */
+struct tail_use {
+	struct process *process;
+	uint64_t tstate, link, tail;
+	struct pbp_frame expected;
+	uint32_t root, node;
+	enum tail_result result;
+};
+
+struct symbolizer {
+	struct profile *profile; /* borrowed */
+	VEC(struct process *) processes; /* borrowed */
+	bool by_process, by_thread; /* roots of the trie */
+	struct hmap stack_index; /* id -> index in stacks */
+	VEC(struct stack) stacks;
+	size_t stored_frames;
+	size_t resolved; /* stacks before this one are */
+	VEC(struct pbp_sample) samples; /* of this batch */
+	struct hmap roots;	 /* pid << 32 | tid -> trie node */
+	struct hmap tail_nodes;	 /* hash of a tail and its root -> trie node */
+	VEC(struct tail_use) tails; /* the tails of this batch */
+	uint32_t no_python, unverified, truncated, unreadable; /* special frames */
+	uint32_t pruned; /* a node */
+	uint64_t batch;
+	struct symbolize_counts counts;
+};
+
+/* 0 or -ENOMEM. */
+int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, bool by_process, bool by_thread);
+int symbolizer__add_process(struct symbolizer *symbolizer, struct process *process);
+
+/* Take over one record (PBP_STACK or PBP_SAMPLE), whose frames are copied. 0, -ENOMEM, -EINVAL for a malformed one. */
+int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size);
+
+/* Name what is new and add the collected samples to the profile. 0 or -ENOMEM. */
+int symbolizer__flush_batch(struct symbolizer *symbolizer);
+
+/* Are the caches full? Then the stacks are to be forgotten, after the kernel side has been given a new epoch. */
+bool symbolizer__is_full(const struct symbolizer *symbolizer);
+void symbolizer__forget(struct symbolizer *symbolizer, const struct process *only); /* NULL: all */
+
+void symbolizer__free(struct symbolizer *symbolizer);
