@@ -21,12 +21,11 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Id of a task in the profiler's pid namespace, which is the numbering that user space knows. */
 static __always_inline __u32 local_id(struct task_struct *task)
 {
-	struct pid *pid = task->thread_pid;
-	__u32 offset = bpf_core_field_offset(struct pid, numbers) + pidns_level * bpf_core_type_size(struct upid);
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	__u32 offset = bpf_core_field_offset(struct pid, numbers) + pidns_level * sizeof(struct upid);
 	__u32 id = 0;
 
-	if (bpf_core_field_exists(struct upid, nr))
-		bpf_probe_read_kernel(&id, sizeof(id), (void *)pid + offset + bpf_core_field_offset(struct upid, nr));
+	bpf_probe_read_kernel(&id, sizeof(id), (void *)pid + offset);
 	return id;
 }
 
@@ -34,7 +33,7 @@ static __always_inline void fill_ids(struct pbp_sample *sample, struct task_stru
 {
 	if (pidns_level) {
 		sample->tid = local_id(task);
-		sample->tgid = local_id(task->group_leader);
+		sample->tgid = local_id(BPF_CORE_READ(task, group_leader));
 	} else {
 		sample->tid = task->pid;
 		sample->tgid = task->tgid;
@@ -47,11 +46,10 @@ static __always_inline void fill_ids(struct pbp_sample *sample, struct task_stru
  */
 static __always_inline bool is_duplicate(void *ctx, struct task_struct *task)
 {
-	struct perf_event *event = NULL;
-	struct perf_event *parent = NULL;
+	struct perf_event *event = NULL, *parent;
 	struct thread *thread;
 
-	bpf_probe_read_kernel(&event, sizeof(event), ctx + bpf_core_field_offset(struct bpf_perf_event_data_kern, event));
+	bpf_probe_read_kernel(&event, sizeof(event), ctx + __builtin_offsetof(struct bpf_perf_event_data_kern, event));
 	parent = BPF_CORE_READ(event, parent);
 	thread = thread_of(task, !parent);
 	if (thread && !parent)
@@ -176,13 +174,15 @@ int on_tick_empty(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
+/* The current task has become another program. A raw tracepoint, not tp_btf, which costs a look-up in all kernel types. */
+SEC("raw_tp/sched_process_exec")
+int on_exec(void *ctx)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct pbp_process record = { .type = PBP_EXEC, .time_ns = bpf_ktime_get_ns() };
 	struct pbp_target *target;
 
-	record.tgid = pidns_level ? local_id(task->group_leader) : task->tgid;
+	record.tgid = pidns_level ? local_id(BPF_CORE_READ(task, group_leader)) : task->tgid;
 	target = bpf_map_lookup_elem(&targets, &record.tgid);
 	if (!target)
 		return 0;
@@ -196,5 +196,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 SEC("raw_tp")
 int own_pidns_level(void *ctx)
 {
-	return bpf_get_current_task_btf()->thread_pid->level;
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, thread_pid, level);
 }

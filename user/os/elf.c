@@ -259,9 +259,9 @@ int elf__open(struct elf **out, int fd)
 		goto out;
 	}
 	elf->fd = fd;
-	elf->size = S_ISREG(st.st_mode) ? st.st_size : 0;
+	elf->size = st.st_size;
 	elf->page_mask = sysconf(_SC_PAGESIZE) - 1;
-	if (!elf->size || !read_whole(elf, 0, &elf->header, sizeof(elf->header)) || !is_ours(&elf->header)) {
+	if (!read_whole(elf, 0, &elf->header, sizeof(elf->header)) || !is_ours(&elf->header)) {
 		err = -ENOEXEC;
 		goto out;
 	}
@@ -398,7 +398,7 @@ static uint64_t count_by_gnu_hash(const struct elf *elf, uint64_t offset)
 	chains = buckets + header.buckets_cnt * (uint64_t)sizeof(uint32_t);
 	last = max_bucket(elf, buckets, header.buckets_cnt);
 	if (last < header.first_symbol)
-		return header.first_symbol;
+		return 0; /* every bucket is empty */
 
 	while (last < MAX_SYMBOLS) {
 		size_t got = read_some(elf, chains + (last - header.first_symbol) * sizeof(uint32_t), links,
