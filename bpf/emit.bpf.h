@@ -59,10 +59,10 @@ LOOP_BODY(code_scan_step, struct code_scan)
  * Send the frames in scratch as a stack, unless that was done. Returns 0 when the reader knows the stack (or will, by
  * the time it reads the sample), else -1 and the loss is counted. *urgent: it holds code not seen before.
  */
-static __always_inline int send_stack(struct scratch *scratch, const struct walk *walk, __u32 tgid, __u64 id, bool use_loop,
+static __always_inline int send_stack(struct scratch *scratch, __u32 tgid, __u64 id, bool use_loop,
 				      bool *urgent)
 {
-	__u32 slot = id % SENT_STACKS, frames = walk->count;
+	__u32 slot = id % SENT_STACKS, frames = scratch->walk.count;
 	__u64 *sent = bpf_map_lookup_elem(&sent_stacks, &slot);
 	struct code_scan scan = { .scratch = scratch, .count = frames, .seed = (__u64)tgid << 32 };
 

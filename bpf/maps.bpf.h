@@ -41,14 +41,42 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
+/* Identities of code objects, so that a function that recurs is read once. Valid while `stamp` is the walk's own. */
+#define IDENT_ENTRIES 64
+struct ident_entry {
+	__u64 code;
+	__u64 stamp;
+	__u64 ident;
+};
+
+/* A walk in progress. */
+struct walk {
+	__u64 frame;	    /* the next frame to read, 0 = the chain has ended */
+	__u64 last_read;    /* the last one read */
+	__u64 last_frame;   /* the last one recorded */
+	__u64 base_frame;   /* the sentinel of this thread, 0 = version has none */
+	__u64 hash;
+	__u64 leaf_instr;
+	__u32 count;	    /* frames recorded */
+	__u32 limit;	    /* ... at most */
+	__u32 faulted;
+	__u32 window_len;   /* valid bytes of scratch.window ... */
+	__u64 window_start; /* ... and where in the target they are */
+	__u64 ident_stamp;  /* entries of scratch.idents with it hold for this walk */
+};
+
 /*
  * Working memory of one walk. An array indexed by CPU, since a per-CPU map refuses values over 32 KiB. A perf-event
  * program is not interrupted by another one on its CPU, so one each is enough.
  */
 struct scratch {
 	__u8 tstate[PBP_TSTATE_BYTES];
-	__u8 frame[PBP_FRAME_BYTES];
+	__u8 interp[PBP_INTERP_BYTES];
+	__u8 window[PBP_WINDOW_BYTES + PBP_FRAME_BYTES]; /* part of the data stack: a page, and what a frame juts out */
 	__u8 ident[PBP_IDENT_BYTES];
+	struct ident_entry idents[IDENT_ENTRIES];
+	__u64 walks;
+	struct walk walk;
 	struct pbp_stack stack; /* header of the record; its frames follow */
 	struct pbp_frame frames[PBP_MAX_FRAMES];
 };

@@ -57,11 +57,30 @@ static __always_inline bool is_duplicate(void *ctx, struct task_struct *task)
 	return thread && parent && thread->own_event;
 }
 
-static __always_inline void fill_state(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch)
+/* Is the interpreter collecting garbage, and how many code objects has it freed: one read where both lie close together. */
+static __always_inline void fill_interp_state(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch)
 {
 	__u64 interp = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_interp);
+	__u32 span = target->in_generation - target->in_gc_collecting;
 	__u32 collecting = 0;
 
+	if (target->in_generation && target->in_gc_collecting && span <= PBP_INTERP_BYTES - 8) {
+		if (bpf_probe_read_user(scratch->interp, span + 8, (void *)(interp + target->in_gc_collecting)))
+			return;
+		collecting = *(__u32 *)scratch->interp;
+		sample->generation = scratch_u64(scratch->interp, PBP_INTERP_BYTES, span);
+	} else {
+		if (target->in_gc_collecting)
+			bpf_probe_read_user(&collecting, sizeof(collecting), (void *)(interp + target->in_gc_collecting));
+		if (target->in_generation)
+			sample->generation = read_user_u64(interp + target->in_generation);
+	}
+	if (collecting)
+		sample->flags |= PBP_SAMPLE_GC;
+}
+
+static __always_inline void fill_state(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch)
+{
 	if (target->ts_attached != PBP_NONE) {
 		__u32 state = scratch_u32(scratch->tstate, PBP_TSTATE_BYTES, target->ts_attached);
 
@@ -71,13 +90,7 @@ static __always_inline void fill_state(struct pbp_sample *sample, const struct p
 	if (target->ts_exception != PBP_NONE &&
 	    scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_exception))
 		sample->flags |= PBP_SAMPLE_RAISING;
-	if (target->in_gc_collecting) {
-		bpf_probe_read_user(&collecting, sizeof(collecting), (void *)(interp + target->in_gc_collecting));
-		if (collecting)
-			sample->flags |= PBP_SAMPLE_GC;
-	}
-	if (target->in_generation)
-		sample->generation = read_user_u64(interp + target->in_generation);
+	fill_interp_state(sample, target, scratch);
 }
 
 static __always_inline __u64 first_frame(const struct pbp_target *target, struct scratch *scratch)
@@ -87,33 +100,53 @@ static __always_inline __u64 first_frame(const struct pbp_target *target, struct
 	return target->cframe_frame == PBP_NONE || !frame ? frame : read_user_u64(frame + target->cframe_frame);
 }
 
+/*
+ * What identities of code objects hold for: where the interpreter counts code objects that are freed, until the next one is;
+ * else for one walk.
+ */
+static __always_inline __u64 ident_stamp(const struct pbp_sample *sample, const struct pbp_target *target,
+					 struct scratch *scratch)
+{
+	__u64 interp = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_interp);
+
+	if (!target->in_generation)
+		return ++scratch->walks;
+	return hash_mix(hash_mix(interp ^ (__u64)sample->tgid << 32, sample->generation), target->epoch) | 1ull << 63;
+}
+
 /* Walk the thread whose state is in scratch and fill in the sample. Returns whether the sample may be sent. */
 static __always_inline bool take_stack(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch,
 				       bool use_loop, bool *urgent)
 {
-	struct walk walk = {
-		.target = target,
-		.scratch = scratch,
-		.frame = first_frame(target, scratch),
-		.base_frame = target->ts_base_frame == PBP_NONE ? 0 : sample->tstate + target->ts_base_frame,
-		.hash = hash_seed ^ sample->tgid ^ (__u64)target->epoch << 32,
-		.limit = max_frames,
-	};
+	struct walker walker = { .target = target, .scratch = scratch };
+	struct walk *walk = &scratch->walk;
 
-	repeat(use_loop, 2 * max_frames, walk_step, &walk);
-	sample->leaf_instr = walk.leaf_instr;
-	if (walk.frame) {
-		sample->status = walk.faulted ? PBP_STATUS_FRAME_FAULT : PBP_STATUS_DEEP;
-		sample->link_frame = walk.last_frame;
-		sample->tail_frame = walk.frame;
+	walk->frame = first_frame(target, scratch);
+	walk->last_read = 0;
+	walk->last_frame = 0;
+	walk->base_frame = target->ts_base_frame == PBP_NONE ? 0 : sample->tstate + target->ts_base_frame;
+	walk->hash = hash_seed ^ sample->tgid ^ (__u64)target->epoch << 32;
+	walk->leaf_instr = 0;
+	walk->count = 0;
+	walk->limit = max_frames;
+	walk->faulted = 0;
+	walk->window_len = 0;
+	walk->ident_stamp = ident_stamp(sample, target, scratch);
+	repeat(use_loop, 2 * max_frames, walk_step, &walker);
+
+	sample->leaf_instr = walk->leaf_instr;
+	if (walk->frame) {
+		sample->status = walk->faulted ? PBP_STATUS_FRAME_FAULT : PBP_STATUS_DEEP;
+		sample->link_frame = walk->last_frame;
+		sample->tail_frame = walk->frame;
 		*urgent = true;
-	} else if (!walk.count) {
+	} else if (!walk->count) {
 		sample->status = PBP_STATUS_NO_FRAMES;
 	}
-	if (!walk.count)
+	if (!walk->count)
 		return true;
-	sample->stack_id = hash_mix(walk.hash, walk.count);
-	return !send_stack(scratch, &walk, sample->tgid, sample->stack_id, use_loop, urgent);
+	sample->stack_id = hash_mix(walk->hash, walk->count);
+	return !send_stack(scratch, sample->tgid, sample->stack_id, use_loop, urgent);
 }
 
 static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)

@@ -6,18 +6,15 @@
  */
 #pragma once
 
-struct walk {
+#define PBP_NEAR_BYTES 16384 /* size of a data stack chunk */
+
+/*
+ * What a step needs. The state that changes is in scratch, a map: there the verifier takes every value for unknown, so
+ * that it need not look at the loop's body once for each path through the one before.
+ */
+struct walker {
 	const struct pbp_target *target;
 	struct scratch *scratch;
-	__u64 frame;	  /* the next frame to read, 0 = the chain has ended */
-	__u64 last_frame; /* the last one read */
-	__u64 base_frame; /* the sentinel of this thread, 0 = version has none */
-	__u64 hash;
-	__u64 leaf_instr;
-	__u32 count; /* frames recorded */
-	__u32 limit; /* ... at most */
-	__u32 faulted;
-	__u32 reserved;
 };
 
 /* Offsets come from a map that could change under us: they are masked where they are used, not checked before. */
@@ -38,10 +35,10 @@ static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
 }
 
 /* Identity of the code object at `code`: tells it from an earlier one at the same address. 0 when unreadable. */
-static __always_inline __u32 read_ident(struct walk *walk, __u64 code)
+static __always_inline __u32 read_ident(struct walker *walker, __u64 code)
 {
-	const struct pbp_target *target = walk->target;
-	__u64 *words = (__u64 *)walk->scratch->ident;
+	const struct pbp_target *target = walker->target;
+	__u64 *words = (__u64 *)walker->scratch->ident;
 	__u32 bytes = target->co_ident_bytes & (PBP_IDENT_BYTES - 1);
 
 	if (target->co_ident == PBP_NONE)
@@ -52,15 +49,52 @@ static __always_inline __u32 read_ident(struct walk *walk, __u64 code)
 	return bytes == 4 ? (__u32)words[0] : pbp_ident_fold(words, PBP_IDENT_BYTES / 8);
 }
 
-static __always_inline void record_frame(struct walk *walk, __u64 code, __u64 instr)
+static __always_inline __u32 ident_of(struct walker *walker, __u64 code)
 {
-	__u32 ident = read_ident(walk, code);
+	struct ident_entry *entry = &walker->scratch->idents[code / 64 % IDENT_ENTRIES];
+	__u64 stamp = walker->scratch->walk.ident_stamp;
+
+	if (entry->code != code || entry->stamp != stamp) {
+		entry->ident = read_ident(walker, code);
+		entry->code = code;
+		entry->stamp = entry->ident ? stamp : 0; /* unreadable now need not mean always */
+	}
+	return entry->ident;
+}
+
+/*
+ * Bring the frame at `address` into scratch->window and return its offset there, -1 if it cannot be read. A read costs some 200 ns
+ * whatever its length, and frames of the data stack lie side by side, callers below: so its page is read from the start. A frame far
+ * from the last one may be a generator's, alone on the heap, and is read alone.
+ */
+static __always_inline int load_frame(struct walker *walker, __u64 address)
+{
+	struct walk *walk = &walker->scratch->walk;
+	__u32 bytes = walker->target->fr_bytes & (PBP_FRAME_BYTES - 1);
+	__u64 offset = address - walk->window_start;
+	bool near = !walk->last_read || walk->last_read - address + PBP_NEAR_BYTES < 2 * PBP_NEAR_BYTES;
+
+	walk->last_read = address;
+	if (offset < PBP_WINDOW_BYTES && offset + bytes <= walk->window_len)
+		return offset;
+	offset = near ? address & (PBP_WINDOW_BYTES - 1) : 0;
+	walk->window_start = address - offset;
+	walk->window_len = offset + bytes;
+	if (bpf_probe_read_user(walker->scratch->window, offset + bytes, (void *)(address - offset)))
+		return -1;
+	return offset;
+}
+
+static __always_inline void record_frame(struct walker *walker, __u64 code, __u64 instr)
+{
+	struct walk *walk = &walker->scratch->walk;
+	__u32 ident = ident_of(walker, code);
 	__u32 i = walk->count;
 	struct pbp_frame *frame;
 
 	if (i >= PBP_MAX_FRAMES)
 		return;
-	frame = &walk->scratch->frames[i];
+	frame = &walker->scratch->frames[i];
 	frame->code = code;
 	frame->ident = ident;
 	frame->flags = 0;
@@ -76,43 +110,49 @@ static __always_inline void record_frame(struct walk *walk, __u64 code, __u64 in
 }
 
 /* A C entry marker: the frame recorded last was called from C. */
-static __always_inline void record_marker(struct walk *walk, __u64 frame)
+static __always_inline void record_marker(struct walker *walker, __u64 frame)
 {
+	struct walk *walk = &walker->scratch->walk;
 	__u32 i = walk->count - 1;
 
 	if (i < PBP_MAX_FRAMES && frame != walk->base_frame) {
-		walk->scratch->frames[i].flags |= PBP_FRAME_C_BELOW;
+		walker->scratch->frames[i].flags |= PBP_FRAME_C_BELOW;
 		walk->hash = hash_mix(walk->hash, PBP_FRAME_C_BELOW);
 	}
 }
 
 /* One frame. Returns 1 when the walk is over. */
-static long walk_step(__u32 step, struct walk *walk)
+static long walk_step(__u32 step, struct walker *walker)
 {
-	const struct pbp_target *target = walk->target;
-	__u8 *bytes = walk->scratch->frame;
+	const struct pbp_target *target = walker->target;
+	struct walk *walk = &walker->scratch->walk;
 	__u64 address = walk->frame;
-	__u64 code, instr;
 	__u32 owner = 0;
+	__u8 *bytes;
+	__u64 code, instr;
+	int offset;
 
 	if (!address || walk->count >= walk->limit)
 		return 1;
-	if (bpf_probe_read_user(bytes, target->fr_bytes & (PBP_FRAME_BYTES - 1), (void *)address)) {
+	offset = load_frame(walker, address);
+	if (offset < 0) {
 		walk->faulted = 1;
 		return 1;
 	}
+	bytes = walker->scratch->window + (offset & (PBP_WINDOW_BYTES - 1));
 	if (target->fr_owner != PBP_NONE)
 		owner = bytes[target->fr_owner & (PBP_FRAME_BYTES - 1)];
 	if (target->fr_first_other_owner && owner >= target->fr_first_other_owner) {
-		record_marker(walk, address);
+		record_marker(walker, address);
 	} else {
 		code = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask;
 		instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr) :
 						    scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
-		record_frame(walk, code, instr);
+		record_frame(walker, code, instr);
 		walk->last_frame = address;
 	}
 	walk->frame = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_previous);
 	return 0;
 }
-LOOP_BODY(walk_step, struct walk)
+
+LOOP_BODY(walk_step, struct walker)

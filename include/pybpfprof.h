@@ -12,10 +12,12 @@
 #include <linux/types.h>
 #endif
 
-#define PBP_MAX_FRAMES	 4096 /* frames that one record can carry; deeper stacks go on as a tail */
+#define PBP_MAX_FRAMES	 8192 /* frames that one record can carry; deeper stacks go on as a tail */
 #define PBP_MIN_FRAMES	 64   /* smallest budget of a walk */
 #define PBP_FRAME_NS	 50   /* assumed cost of one frame of a walk, to turn time into a budget of frames */
+#define PBP_INTERP_BYTES 512  /* span of an interpreter's fields that is read at once */
 #define PBP_TSTATE_BYTES 256  /* most of a thread state that is read at once */
+#define PBP_WINDOW_BYTES 4096 /* the data stack is read up to a page at a time */
 #define PBP_FRAME_BYTES	 128  /* most of a frame that is read at once */
 #define PBP_IDENT_BYTES	 32   /* most of a code object's identity that is read at once */
 #define PBP_MAX_THREADS	 1024 /* thread states visited by one list walk in the kernel */
@@ -169,4 +171,4 @@ _Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
 _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
 _Static_assert(sizeof(struct pbp_sample) == 72, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_target) == 96, "pbp_target is part of the ABI");
-_Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 128 * 1024, "a record must stay far below the ring's size");
+_Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024, "a record must stay far below the ring's size");

@@ -242,7 +242,7 @@ static int take_option(struct options *options, int option, const char *value, c
 		return 0;
 	case OPTION_KERNEL_FRAMES:
 		if (parse_number(value, 1, PBP_MAX_FRAMES, &number))
-			return bad_value("--kernel-frames", value, "a number from 1 to 4096");
+			return bad_value("--kernel-frames", value, "a number from 1 to 8192");
 		options->session.kernel_frames = number;
 		return 0;
 	case OPTION_BPF_PROGRAM: /* for benchmarks and tests: not in the help */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * /proc/PID/auxv is an array of {type, value} words, ended by AT_NULL (getauxval(3)). Needs the rights that maps needs.
+ * /proc/PID/auxv is an array of {type, value} words, ended by AT_NULL (getauxval(3)). Needs the rights that
+ * maps needs.
  */
 #include "os/auxv.h"
 

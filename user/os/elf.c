@@ -369,6 +369,10 @@ int elf__section(const struct elf *elf, const char *name, uint64_t *vaddr, uint6
 
 /* ---- symbols ---- */
 
+struct gnu_hash_header {
+	uint32_t buckets_cnt, first_symbol, bloom_words, bloom_shift;
+};
+
 static uint64_t max_bucket(const struct elf *elf, uint64_t offset, uint32_t buckets_cnt)
 {
 	uint32_t *buckets = load(elf, offset, (uint64_t)buckets_cnt * sizeof(*buckets), MAX_TABLE);
@@ -386,9 +390,7 @@ static uint64_t max_bucket(const struct elf *elf, uint64_t offset, uint32_t buck
  */
 static uint64_t count_by_gnu_hash(const struct elf *elf, uint64_t offset)
 {
-	struct {
-		uint32_t buckets_cnt, first_symbol, bloom_words, bloom_shift;
-	} header;
+	struct gnu_hash_header header;
 	uint64_t buckets, chains, last;
 	uint32_t links[256];
 
@@ -414,6 +416,25 @@ static uint64_t count_by_gnu_hash(const struct elf *elf, uint64_t offset)
 		last += got;
 	}
 	return 0;
+}
+
+/* elf/dl-lookup.c, do_lookup_x: two bits of one word, chosen by the hash, are set for every symbol that is there. */
+bool elf__may_export(const struct elf *elf, const char *name)
+{
+	struct gnu_hash_header header;
+	uint32_t hash = 5381;
+	uint64_t offset, word, bits;
+
+	if (!elf->dynamic.gnu_hash || !offset_of_vaddr(elf, elf->dynamic.gnu_hash, &offset) ||
+	    !read_whole(elf, offset, &header, sizeof(header)) || !header.bloom_words)
+		return true;
+	while (*name)
+		hash = hash * 33 + (unsigned char)*name++;
+	offset += sizeof(header) + hash / 64 % header.bloom_words * sizeof(word);
+	if (!read_whole(elf, offset, &word, sizeof(word)))
+		return true;
+	bits = 1ull << hash % 64 | 1ull << (hash >> header.bloom_shift % 32) % 64;
+	return (word & bits) == bits;
 }
 
 static uint64_t count_dynamic_symbols(const struct elf *elf)

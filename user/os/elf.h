@@ -39,6 +39,11 @@ int elf__section(const struct elf *elf, const char *name, uint64_t *vaddr, uint6
 /* A defined symbol from the dynamic symbols (by PT_DYNAMIC + DT_HASH/DT_GNU_HASH or by section headers), else .symtab.
  * Local symbols and thread-local ones (vaddr is their offset in the TLS block) are found too. 0 or -ENOENT. */
 int elf__symbol(const struct elf *elf, const char *name, struct elf_symbol *out);
+/*
+ * Could the file export this symbol? Asks DT_GNU_HASH's Bloom filter only, in two short reads: false is certain, true is true or
+ * one time in many not. For looking through hundreds of libraries.
+ */
+bool elf__may_export(const struct elf *elf, const char *name);
 /* DT_SONAME, or "" ; borrowed until close. */
 const char *elf__soname(const struct elf *elf);
 /* PT_TLS: memory size and alignment (a power of two, at least 1). 0 or -ENOENT. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Breadth first, so the nearest come first, and within bounds: a supervisor may have thousands of descendants.
+ * Breadth first, so the nearest come first, and within bounds: a supervisor may have thousands of
+ * descendants.
  */
 #include "py/hint.h"
 
 #include "base/util.h"
 #include "os/proc.h"
+#include "os/tree.h"
 #include "py/runtime.h"
 
 #define MAX_VISITED 64
@@ -31,24 +33,26 @@ static bool has_runtime(pid_t pid)
 	return error == PY_ATTACH_OK || error == PY_ATTACH_UNSUPPORTED;
 }
 
-static void add_children(struct family *family, pid_t parent)
+static void add_children(struct family *family, const struct tree *tree, pid_t parent)
 {
-	struct proc_tasks children = {};
+	size_t first, count = tree__children(tree, parent, &first);
 
-	if (proc__children(parent, &children))
-		return;
-	for (size_t i = 0; i < children.tids.len && family->count < MAX_VISITED; i++)
-		family->pids[family->count++] = children.tids.items[i];
-	vec__free(&children.tids);
+	for (size_t i = 0; i < count && family->count < MAX_VISITED; i++)
+		family->pids[family->count++] = tree->edges.items[first + i].pid;
 }
 
 static void search(struct family *family)
 {
+	struct tree tree;
+
+	if (tree__read(&tree))
+		return;
 	for (size_t i = 0; i < family->count && family->pythons_cnt < MAX_NAMED; i++) {
 		if (i > 0 && has_runtime(family->pids[i]))
 			family->pythons[family->pythons_cnt++] = family->pids[i];
-		add_children(family, family->pids[i]);
+		add_children(family, &tree, family->pids[i]);
 	}
+	tree__free(&tree);
 }
 
 static void add_name(struct buf *out, pid_t pid)

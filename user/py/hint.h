@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /*
- * Append a part of a sentence that names up to five descendants of pid that hold a Python runtime and how to profile them: "; its child
- * 124 (python3) is: use -p 124". Appends nothing if there is none.
+ * Append a part of a sentence that names up to five descendants of pid that hold a Python runtime and how to
+ * profile them: "; its child 124 (python3) is: use -p 124". Appends nothing if there is none.
  */
 void py_hint__descendants(pid_t pid, struct buf *out);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Mappings are grouped by device and inode, never by name or neighbourhood: names repeat, and other mappings lie between.
- * The load bias follows from the program headers for each mapping on its own, and all mappings of one load agree on it.
- * No assumption is made about the order of segments or about the file offset of the first one (ld -z noseparate-code,
- * patchelf and lld each break one such assumption).
+ * Mappings are grouped by device and inode, never by name or neighbourhood: names repeat, and other mappings
+ * lie between. The load bias follows from the program headers for each mapping on its own, and all mappings
+ * of one load agree on it. No assumption is made about the order of segments or about the file offset of the
+ * first one (ld -z noseparate-code, patchelf and lld each break one such assumption).
  */
 #include "py/image.h"
 
@@ -41,8 +41,8 @@ static int compare_images(const void *a, const void *b)
 }
 
 /*
- * "python3.14", "libpython3.13.so.1.0", "pypy3"; not an extension module, which is called "x.cpython-314-....so", and not
- * a directory of that name.
+ * "python3.14", "libpython3.13.so.1.0", "pypy3"; not an extension module, which is called
+ * "x.cpython-314-....so", and not a directory of that name.
  */
 static bool has_python_name(const char *path)
 {
@@ -77,8 +77,10 @@ static struct image describe(const struct map_entry **entries, size_t count, uin
 
 	image.is_program = program_addr && image_contains(&image, program_addr);
 	image.looks_python = has_python_name(entries[0]->path);
-	for (size_t i = 0; i < count; i++)
-		image.is_writable |= entries[i]->write;
+	for (size_t i = 0; i < count; i++) {
+		if (entries[i]->write)
+			image.writable_bytes += entries[i]->end - entries[i]->start;
+	}
 	return image;
 }
 

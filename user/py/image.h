@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The files that a process has mapped, each with all its mappings, and where in memory the things lie that its ELF headers
- * name. Knows ELF loading, nothing of Python but what a Python's file is usually called.
+ * The files that a process has mapped, each with all its mappings, and where in memory the things lie that
+ * its ELF headers name. Knows ELF loading, nothing of Python but what a Python's file is usually called.
  */
 #pragma once
 
@@ -19,9 +19,9 @@
 struct image {
 	const struct map_entry **entries; /* the file's mappings, by address; borrowed from struct images */
 	size_t count;
-	bool is_program;   /* the main program */
-	bool is_writable;  /* at least one mapping is */
-	bool looks_python; /* its name is one that a Python interpreter or its library has */
+	bool is_program;	 /* the main program */
+	uint64_t writable_bytes; /* of its mappings */
+	bool looks_python;	 /* its name is one that a Python interpreter or its library has */
 };
 
 struct images {
@@ -42,8 +42,8 @@ struct image_file {
 	int fd;
 	struct elf *elf;
 	/*
-	 * Where it is loaded: memory address - link address. Usually one; more when the file is loaded twice (dlmopen) or
-	 * mapped as data, too, so what is found through one has to be checked.
+	 * Where it is loaded: memory address - link address. Usually one; more when the file is loaded twice
+	 * (dlmopen) or mapped as data, too, so what is found through one has to be checked.
 	 */
 	uint64_t biases[IMAGE_MAX_BIASES];
 	size_t biases_cnt;

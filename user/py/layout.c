@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel side reads a prefix of a thread state and of a frame, as short as covers the fields: a frame on the data stack may be the
- * last thing before the end of a mapping, so nothing behind its header is touched.
+ * The kernel side reads a prefix of a thread state and of a frame, as short as covers the fields: a frame on
+ * the data stack may be the last thing before the end of a mapping, so nothing behind its header is touched.
  */
 #include "py/layout.h"
 

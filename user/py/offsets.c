@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Versions: how they are written, and which table belongs to one. A version that is not known is refused by its number;
- * the layout of a neighbouring version is never tried, since it would read plausible nonsense.
+ * Versions: how they are written, and which table belongs to one. A version that is not known is refused by
+ * its number; the layout of a neighbouring version is never tried, since it would read plausible nonsense.
  * Next: offsets_debug.c, the tables.
  */
 #include "py/offsets.h"
@@ -12,10 +12,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define COOKIE	       "xdebugpy"
-#define COOKIE_BYTES   8
-#define VERSION_AT     8  /* u64, PY_VERSION_HEX */
-#define HEADER_BYTES   16 /* cookie and version: the same in every version of the table */
+#define COOKIE	     "xdebugpy"
+#define COOKIE_BYTES 8
+#define VERSION_AT   8	/* u64, PY_VERSION_HEX */
+#define HEADER_BYTES 16 /* cookie and version: the same in every version of the table */
 
 /* Release level, bits 4-7 of PY_VERSION_HEX (CPython Include/patchlevel.h). */
 #define LEVEL_ALPHA 0xa

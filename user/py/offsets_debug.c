@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Decodes _Py_DebugOffsets, the first member of _PyRuntime: a cookie and then nothing but u64. Which u64 means what is
- * fixed inside one minor version once it is final and moves between minors, so there is one column per minor.
- * Sources: Include/internal/pycore_debug_offsets.h at tags v3.13.0, v3.14.0, v3.15.0, laid out by compiling offsetof()
- * against each, and compared with the tables of running processes: 3.13.0, 3.13.18, 3.14.10, 3.15.2 and 3.15.2 debug.
- * Invariant: every value that leaves here lies inside its struct, is aligned, and shares no byte with another
- * field; whether it is true is for verify.c to find out on the live process.
+ * Decodes _Py_DebugOffsets, the first member of _PyRuntime: a cookie and then nothing but u64. Which u64
+ * means what is fixed inside one minor version once it is final and moves between minors, so there is one
+ * column per minor. Sources: Include/internal/pycore_debug_offsets.h at tags v3.13.0, v3.14.0, v3.15.0, laid
+ * out by compiling offsetof() against each, and compared with the tables of running
+ * processes: 3.13.0, 3.13.18, 3.14.10, 3.15.2 and 3.15.2 debug. Invariant: every value that leaves here lies
+ * inside its struct, is aligned, and shares no byte with another field; whether it is true is for verify.c to
+ * find out on the live process.
  */
 #include "py/offsets_debug.h"
 
@@ -18,27 +19,29 @@
 #define MINORS		 (PY_DEBUG_LAST_MINOR - PY_DEBUG_FIRST_MINOR + 1)
 #define FREE_THREADED_AT 16 /* u64, in all versions */
 
-/* Bytes that a free-threaded object header has more than sizeof(PyObject) of a GIL build (Include/object.h). */
+/* Bytes that a free-threaded object header has more than sizeof(PyObject) of a GIL build (Include/object.h).
+ */
 #define FREE_THREADED_HEADER 16
 
-/* Structs whose size the table holds; X(identifier, CPython's name, smallest and largest believable size, position per minor). */
-#define STRUCTS(X)                                                     \
-	X(RUNTIME, "runtime_state", 1024, 16 << 20, 24, 24, 24)        \
-	X(INTERPRETER, "interpreter_state", 1024, 16 << 20, 48, 48, 48) \
-	X(THREAD, "thread_state", 128, 1 << 20, 152, 176, 176)         \
-	X(FRAME, "interpreter_frame", 64, 256, 224, 248, 312)          \
-	X(CODE, "code_object", 128, 1024, 272, 312, 376)               \
-	X(OBJECT, "pyobject", 16, 64, 352, 400, 464)                   \
-	X(TYPE, "type_object", 128, 2048, 368, 416, 480)               \
-	X(BYTES, "bytes_object", 32, 128, 512, 592, 688)               \
-	X(UNICODE, "unicode_object", 48, 256, 536, 616, 712)           \
+/* Structs whose size the table holds; X(identifier, CPython's name, smallest and largest believable size,
+ * position per minor). */
+#define STRUCTS(X)                                                                                           \
+	X(RUNTIME, "runtime_state", 1024, 16 << 20, 24, 24, 24)                                              \
+	X(INTERPRETER, "interpreter_state", 1024, 16 << 20, 48, 48, 48)                                      \
+	X(THREAD, "thread_state", 128, 1 << 20, 152, 176, 176)                                               \
+	X(FRAME, "interpreter_frame", 64, 256, 224, 248, 312)                                                \
+	X(CODE, "code_object", 128, 1024, 272, 312, 376)                                                     \
+	X(OBJECT, "pyobject", 16, 64, 352, 400, 464)                                                         \
+	X(TYPE, "type_object", 128, 2048, 368, 416, 480)                                                     \
+	X(BYTES, "bytes_object", 32, 128, 512, 592, 688)                                                     \
+	X(UNICODE, "unicode_object", 48, 256, 536, 616, 712)                                                 \
 	X(GC, "gc", 64, 4096, 568, 648, 752)
 
 enum py_struct {
 #define STRUCT_ENUM(name, text, min, max, ...) STRUCT_##name,
 	STRUCTS(STRUCT_ENUM)
 #undef STRUCT_ENUM
-	STRUCT_COUNT
+		STRUCT_COUNT
 };
 
 static const struct {
@@ -55,7 +58,8 @@ static const struct {
 
 /* Where a field's offset comes from: a u64 of the table ... */
 #define AT(v313, v314, v315) .at = {v313, v314, v315}
-/* ... or a constant of the minor, for fields that the table lacks; in_object: free-threaded builds have it 16 bytes later. */
+/* ... or a constant of the minor, for fields that the table lacks; in_object: free-threaded builds have it 16
+ * bytes later. */
 #define CONSTANT(v313, v314, v315) .is_constant = true, .at = {v313, v314, v315}
 #define IN_OBJECT		   .in_object = true
 
@@ -70,8 +74,10 @@ struct field {
 };
 
 #define FIELD(member_name, struct_name, text, bytes, ...)                                                    \
-	{.name = text, .member = offsetof(struct py_offsets, member_name), .within = STRUCT_##struct_name, \
-	 .width = bytes, __VA_ARGS__}
+	{                                                                                                    \
+		.name = text, .member = offsetof(struct py_offsets, member_name),                            \
+		.within = STRUCT_##struct_name, .width = bytes, __VA_ARGS__                                  \
+	}
 
 /* clang-format off */
 static const struct field fields[] = {
@@ -276,8 +282,7 @@ static int check_headers(struct decoder *decoder)
 	uint32_t ascii = out->unicode_ascii_size;
 
 	if (out->unicode_length + 8 > ascii || out->unicode_state + 4 > ascii ||
-	    out->unicode_compact_size < ascii ||
-	    out->unicode_compact_size > decoder->sizes[STRUCT_UNICODE])
+	    out->unicode_compact_size < ascii || out->unicode_compact_size > decoder->sizes[STRUCT_UNICODE])
 		return refuse(decoder, "unicode_object.asciiobject_size (%u) contradicts its fields", ascii);
 	if (out->frame_owner >= out->frame_localsplus || out->frame_instr >= out->frame_localsplus ||
 	    out->frame_previous >= out->frame_localsplus || out->frame_executable >= out->frame_localsplus)
@@ -298,7 +303,7 @@ static void derive(struct decoder *decoder, uint32_t minor)
 {
 	struct py_offsets *out = decoder->out;
 
-	out->tagged_frames = minor >= 14;			   /* _PyStackRef f_executable */
+	out->tagged_frames = minor >= 14;			/* _PyStackRef f_executable */
 	out->wide_interned = out->free_threaded && minor >= 14; /* unsigned char interned: 8 bits */
 	out->first_other_owner = 3; /* 3.13 FRAME_OWNED_BY_CSTACK, 3.14+ FRAME_OWNED_BY_INTERPRETER */
 	out->thread_size = decoder->sizes[STRUCT_THREAD];

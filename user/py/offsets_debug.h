@@ -15,8 +15,9 @@
 #define PY_DEBUG_LAST_MINOR  15
 
 /*
- * Fill *out from the table of Python 3.`minor` (PY_DEBUG_FIRST_MINOR..PY_DEBUG_LAST_MINOR), whose cookie and version the
- * caller has checked; out->version is set already. 0, or -EBADMSG with the contradiction in `reason`.
+ * Fill *out from the table of Python 3.`minor` (PY_DEBUG_FIRST_MINOR..PY_DEBUG_LAST_MINOR), whose cookie and
+ * version the caller has checked; out->version is set already. 0, or -EBADMSG with the contradiction in
+ * `reason`.
  */
 int py_debug_offsets__decode(struct py_offsets *out, uint32_t minor, const uint8_t *table, size_t len,
 			     char *reason, size_t reason_size);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sources of the version, best first: the exported u32 Py_Version (3.11+, Include/pylifecycle.h), the library's soname, the file's name.
- * Failing those, what the file has narrows it down: section .PyRuntime came with 3.10, symbol _PyRuntime with 3.7.
+ * Sources of the version, best first: the exported u32 Py_Version (3.11+, Include/pylifecycle.h), the
+ * library's soname, the file's name. Failing those, what the file has narrows it down: section .PyRuntime
+ * came with 3.10, symbol _PyRuntime with 3.7.
  */
 #include "py/old.h"
 
@@ -64,7 +65,8 @@ static void refuse_version(struct py_probe *probe, unsigned int major, unsigned 
 }
 
 /*
- * Copies that no interpreter uses are zero where the list head is: at 32 in 3.7 to 3.10, at 40 in 3.11 and 3.12
+ * Copies that no interpreter uses are zero where the list head is: at 32 in 3.7 to 3.10, at 40 in 3.11
+ * and 3.12
  * (_PyRuntimeState.interpreters.head in Include/internal/pycore_runtime.h).
  */
 static bool is_unused(struct remote *remote, py_addr runtime)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Pythons whose runtime has no _Py_DebugOffsets (before 3.13): which version is it? So far only to name it in the refusal.
+ * Pythons whose runtime has no _Py_DebugOffsets (before 3.13): which version is it? So far only to name it in
+ * the refusal.
  */
 #pragma once
 
@@ -11,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * A _PyRuntime at `runtime`, found by section or symbol (`how`), whose memory has no cookie: sets probe->verdict and reason. `bias` is where the file is
- * loaded.
+ * A _PyRuntime at `runtime`, found by section or symbol (`how`), whose memory has no cookie: sets
+ * probe->verdict and reason. `bias` is where the file is loaded.
  */
 void py_old__describe(struct py_probe *probe, struct remote *remote, py_addr runtime,
 		      const struct image_file *file, uint64_t bias, const char *path, const char *how);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The target runs while it is read, so a list can change between two reads. A contradiction is believed only when it is
- * still there after a few more looks.
+ * The target runs while it is read, so a list can change between two reads. A contradiction is believed only
+ * when it is still there after a few more looks.
  */
 #include "py/probe.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #define LOOKS		 4
-#define MAX_INTERPRETERS 64      /* the newest come first and may still be in the making; the main one is last */
+#define MAX_INTERPRETERS 64 /* the newest come first and may still be in the making; the main one is last */
 #define MAX_INTERP_ID	 (1ll << 32) /* ids count up from 0 */
 
 struct interpreter {
@@ -106,6 +106,15 @@ static void look_at_interpreters(struct py_probe *probe, struct remote *remote, 
 	}
 }
 
+static void look_several_times(struct py_probe *probe, struct remote *remote, py_addr runtime)
+{
+	for (int look = 0; look < LOOKS; look++) {
+		look_at_interpreters(probe, remote, runtime);
+		if (probe->verdict != PY_ATTACH_CORRUPT)
+			return;
+	}
+}
+
 static void judge_table(struct py_probe *probe, const uint8_t *table, size_t len)
 {
 	int err = py_offsets__decode(&probe->offsets, table, len, probe->reason, sizeof(probe->reason));
@@ -119,7 +128,7 @@ static void judge_table(struct py_probe *probe, const uint8_t *table, size_t len
 		probe->verdict = err == -ENOTSUP ? PY_ATTACH_UNSUPPORTED : PY_ATTACH_CORRUPT;
 }
 
-/* A live one of a build that is not supported. */
+/* Whatever else its table says. */
 static void refuse_free_threaded(struct py_probe *probe)
 {
 	probe->verdict = PY_ATTACH_UNSUPPORTED;
@@ -137,13 +146,9 @@ void py_probe__run(struct py_probe *probe, struct remote *remote, py_addr runtim
 	if (set_system_error(probe, remote__read_batch(remote, &segment, 1)))
 		return;
 	judge_table(probe, table, segment.got);
-	if (probe->verdict != PY_ATTACH_OK)
-		return;
-	for (int look = 0; look < LOOKS; look++) {
-		look_at_interpreters(probe, remote, runtime);
-		if (probe->verdict != PY_ATTACH_CORRUPT)
-			break;
-	}
-	if (probe->verdict == PY_ATTACH_OK && probe->offsets.free_threaded)
+	if (probe->verdict == PY_ATTACH_OK)
+		look_several_times(probe, remote, runtime);
+	if (probe->offsets.free_threaded &&
+	    (probe->verdict == PY_ATTACH_OK || probe->verdict == PY_ATTACH_CORRUPT))
 		refuse_free_threaded(probe);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Is there a live runtime at an address? Reads the table and the first interpreter, and judges. Used by runtime.c on every
- * candidate.
+ * Is there a live runtime at an address? Reads the table and the first interpreter, and judges. Used by
+ * runtime.c on every candidate.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 struct py_probe {
 	enum py_attach_error verdict; /* OK = live; NOT_PYTHON = there is no table; the rest as named */
-	bool has_table;               /* the cookie is there: 3.13 or later */
+	bool has_table;		      /* the cookie is there: 3.13 or later */
 	struct py_offsets offsets;    /* valid if OK or STARTING */
 	char reason[200];
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Candidates come from the images' ELF headers: section .PyRuntime (3.10+), else symbol _PyRuntime (3.7+, exported, so it
- * survives strip), else, where neither table of the file can be used, from its writable memory by the cookie. The main
- * program and files named like a Python are tried first; the rest, up to hundreds of libraries, only if those
- * hold no live runtime. Every candidate is probed, the best verdict wins; address and order decide nothing.
- * Next: probe.c, what makes a runtime live; old.c, versions without a table.
+ * Candidates come from the images' ELF headers: section .PyRuntime (3.10+), else symbol _PyRuntime (3.7+,
+ * exported, so it survives strip), else, where neither table of the file can be used, from its writable
+ * memory by the cookie. The main program and files named like a Python are tried first; the rest, up to
+ * hundreds of libraries, only if those hold no live runtime. Every candidate is probed, the best verdict
+ * wins; address and order decide nothing. Next: probe.c, what makes a runtime live; old.c, versions without a
+ * table.
  */
 #include "py/runtime.h"
 
@@ -17,10 +18,15 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define SCAN_ALIGN	   32	     /* alignment of _PyRuntime (3.13+: GLOBAL OBJECT, align 32 in every build seen) */
-#define SCAN_CHUNK	   (1 << 18) /* bytes read at once */
-#define SCAN_MAX_BYTES	   (64 << 20) /* per process: a libpython has less than 2 MiB of such memory */
-#define SCAN_MAX_HITS	   16
+#define SCAN_ALIGN     32 /* alignment of _PyRuntime (3.13+: GLOBAL OBJECT, align 32 in every build seen) */
+#define SCAN_CHUNK     (1 << 18)  /* bytes read at once */
+#define SCAN_MAX_BYTES (64 << 20) /* per process: a libpython has less than 2 MiB of such memory */
+#define SCAN_MAX_HITS  16
+/*
+ * CPython's static types alone are more writable data than this: a libpython has 210 KiB (3.10) to 1.4 MiB
+ * (3.12), relocated read-only data not counted. Most other libraries have less, and need not be opened.
+ */
+#define MIN_WRITABLE_BYTES (64 << 10)
 
 struct candidate {
 	struct py_probe probe;
@@ -33,10 +39,10 @@ struct candidate {
 struct finder {
 	struct images images;
 	struct remote *remote;
-	struct candidate best;   /* verdict NOT_PYTHON: none yet */
-	struct image_file file;  /* of the best; elf NULL if none */
-	size_t live;             /* candidates found live */
-	uint64_t scan_bytes;     /* left of SCAN_MAX_BYTES */
+	struct candidate best;	/* verdict NOT_PYTHON: none yet */
+	struct image_file file; /* of the best; elf NULL if none */
+	size_t live;		/* candidates found live */
+	uint64_t scan_bytes;	/* left of SCAN_MAX_BYTES */
 };
 
 enum py_attach_error py_attach_errno(int err, char *reason, size_t reason_size)
@@ -48,7 +54,8 @@ enum py_attach_error py_attach_errno(int err, char *reason, size_t reason_size)
 	case -EPERM:
 	case -EACCES:
 		snprintf(reason, reason_size,
-			 "permission denied: reading its memory (process_vm_readv) needs CAP_SYS_PTRACE, or the "
+			 "permission denied: reading its memory (process_vm_readv) needs CAP_SYS_PTRACE, or "
+			 "the "
 			 "same user where kernel.yama.ptrace_scope is 0");
 		return PY_ATTACH_DENIED;
 	default:
@@ -101,8 +108,8 @@ static bool is_final(enum py_attach_error verdict)
 }
 
 /*
- * Probe an address and keep it if it is better than the best. `file` (may be NULL) moves to the finder then: *file is
- * emptied. Returns whether the search is over.
+ * Probe an address and keep it if it is better than the best. `file` (may be NULL) moves to the finder then:
+ * *file is emptied. Returns whether the search is over.
  */
 static bool try_address(struct finder *finder, struct candidate *candidate, struct image_file *file)
 {
@@ -125,7 +132,10 @@ static bool try_address(struct finder *finder, struct candidate *candidate, stru
 
 /* ---- by ELF headers ---- */
 
-/* Link address of the runtime. Names how, or NULL when the file has none. */
+/*
+ * Link address of the runtime. Names how, or NULL when the file has none. The symbol is exported wherever it
+ * is needed (before 3.10, where there is no section), so files whose hash table denies it are not searched.
+ */
 static const char *find_in_headers(const struct elf *elf, uint64_t *vaddr)
 {
 	struct elf_symbol symbol;
@@ -133,7 +143,7 @@ static const char *find_in_headers(const struct elf *elf, uint64_t *vaddr)
 
 	if (!elf__section(elf, ".PyRuntime", vaddr, &size))
 		return "section";
-	if (!elf__symbol(elf, "_PyRuntime", &symbol)) {
+	if (elf__may_export(elf, "_PyRuntime") && !elf__symbol(elf, "_PyRuntime", &symbol)) {
 		*vaddr = symbol.vaddr;
 		return "symbol";
 	}
@@ -273,7 +283,8 @@ static bool search_images(struct finder *finder, bool likely)
 	for (size_t i = 0; i < finder->images.items.len; i++) {
 		const struct image *image = &finder->images.items.items[i];
 
-		if (!image->is_writable || (image->is_program || image->looks_python) != likely)
+		if ((image->is_program || image->looks_python) != likely ||
+		    image->writable_bytes < (likely ? 1 : MIN_WRITABLE_BYTES))
 			continue;
 		if (search_image(finder, image))
 			return true;

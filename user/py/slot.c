@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The facts about glibc used here: fsbase points to struct pthread (its header is the TCB), so pthread_self() == fsbase;
- * at +8 is the dtv, an array of {pointer, to_free} indexed by TLS module; at +0x310 are 32 {seq, data} of pthread keys, and at
- * +0x510 pointers to further blocks of 32 (nptl/descr.h; the same in 2.36 and 2.43). A mistake in any of them, or another libc, fails
- * the check on the live threads and costs a list walk, nothing else.
+ * The facts about glibc used here: fsbase points to struct pthread (its header is the TCB), so pthread_self()
+ * == fsbase; at +8 is the dtv, an array of {pointer, to_free} indexed by TLS module; at +0x310 are 32 {seq,
+ * data} of pthread keys, and at +0x510 pointers to further blocks of 32 (nptl/descr.h; the same in 2.36
+ * and 2.43). A mistake in any of them, or another libc, fails the check on the live threads and costs a list
+ * walk, nothing else.
  */
 #include "py/slot.h"
 
@@ -21,7 +22,7 @@
 #define KEY_BYTES	   16
 #define KEY_DATA	   8
 #define KEYS_PER_BLOCK	   32
-#define MAX_KEYS	   1024  /* PTHREAD_KEYS_MAX */
+#define MAX_KEYS	   1024 /* PTHREAD_KEYS_MAX */
 #define MAX_MODULES	   65536
 #define MAX_TLS_OFFSET	   (1 << 30)
 #define MAX_CHECKED	   64 /* threads */
@@ -76,8 +77,9 @@ static int find_key(struct search *search, struct slot *slot)
 /* ---- the thread-local variable, from 3.15 on ---- */
 
 /*
- * The block of a TLS module in one thread. `is_static`: it was laid out at program start (or in its surplus), at the same distance from
- * fsbase in every thread; else it was allocated, and glibc keeps a pointer to free it.
+ * The block of a TLS module in one thread. `is_static`: it was laid out at program start (or in its surplus),
+ * at the same distance from fsbase in every thread; else it was allocated, and glibc keeps a pointer to free
+ * it.
  */
 static int read_dtv(struct search *search, uint64_t fsbase, uint64_t module, uint64_t *block, bool *is_static)
 {
@@ -132,7 +134,8 @@ static int use_module(struct search *search, struct slot *slot, uint64_t tls_ind
 	return 0;
 }
 
-/* A TLS descriptor's argument is the offset from fsbase, or points to a tls_index (sysdeps/x86_64/dl-tlsdesc.h). */
+/* A TLS descriptor's argument is the offset from fsbase, or points to a tls_index
+ * (sysdeps/x86_64/dl-tlsdesc.h). */
 static int use_descriptor(struct search *search, struct slot *slot, uint64_t descriptor, int64_t offset)
 {
 	int64_t argument;
@@ -232,7 +235,8 @@ static int check_thread(struct search *search, const struct slot *slot, uint64_t
 	return owner == fsbase ? 1 : -1;
 }
 
-/* A thread that ends meanwhile may give a wrong answer, so a few are forgiven. Number of right answers, 0 = refused. */
+/* A thread that ends meanwhile may give a wrong answer, so a few are forgiven. Number of right answers, 0 =
+ * refused. */
 static size_t check(struct search *search, const struct slot *slot)
 {
 	size_t right = 0, empty = 0, wrong = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Runs the function symbolically: rax and rdi hold one of a few forms of address, each known instruction moves from form
- * to form, and the load of the variable fixes the answer. Any instruction that is not in the list ends it.
- * The sequences are those of the psABI (ELF Handling For Thread-Local Storage, 4.4 and 5.5) as gcc 10 to 16 and clang emit them; which
- * binaries have which is noted in tests/unit/test_slot.c.
+ * Runs the function symbolically: rax and rdi hold one of a few forms of address, each known instruction
+ * moves from form to form, and the load of the variable fixes the answer. Any instruction that is not in the
+ * list ends it. The sequences are those of the psABI (ELF Handling For Thread-Local Storage, 4.4 and 5.5) as
+ * gcc 10 to 16 and clang emit them; which binaries have which is noted in tests/unit/test_slot.c.
  */
 #include "py/slot_code.h"
 

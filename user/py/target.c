@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An attach, step by step: the process, its runtime (runtime.c), its threads (threads.c), the proof on live frames (verify.c), the
- * layout for the BPF program (layout.c) and the slot of the current thread (slot.c). Reads only, and takes a few milliseconds.
+ * An attach, step by step: the process, its runtime (runtime.c), its threads (threads.c), the proof on live
+ * frames (verify.c), the layout for the BPF program (layout.c) and the slot of the current thread (slot.c).
+ * Reads only, and takes a few milliseconds.
  */
 #include "py/target.h"
 
@@ -18,8 +19,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define MAX_THREADS 256 /* looked at while attaching */
-#define SLOT_TRIES  3	/* threads that start or end meanwhile make the check fail */
+#define MAX_THREADS  256 /* looked at while attaching */
+#define VERIFY_TRIES 8
+#define SLOT_TRIES   3 /* threads that start or end meanwhile make the check fail */
 
 struct attach {
 	struct py_target *target;
@@ -35,17 +37,21 @@ static enum py_attach_error fail(struct attach *attach, int err)
 	return py_attach_errno(err, attach->reason, attach->reason_size);
 }
 
+/* 0 or -errno; -ESRCH also for a process that has ended and is not reaped yet. */
+static int read_stat(pid_t pid, struct proc_stat *stat)
+{
+	int err = proc__stat(pid, stat);
+
+	return !err && (stat->state == 'Z' || stat->state == 'X') ? -ESRCH : err;
+}
+
 static enum py_attach_error open_process(struct attach *attach)
 {
 	struct proc_stat stat;
-	int err = proc__stat(attach->target->pid, &stat);
+	int err = read_stat(attach->target->pid, &stat);
 
 	if (err)
 		return fail(attach, err);
-	if (stat.state == 'Z' || stat.state == 'X') {
-		snprintf(attach->reason, attach->reason_size, "the process has ended");
-		return PY_ATTACH_GONE;
-	}
 	attach->target->start_ticks = stat.start_ticks;
 	remote__init(&attach->target->remote, attach->target->pid);
 	return PY_ATTACH_OK;
@@ -71,12 +77,11 @@ static void explain_not_python(struct attach *attach)
 static enum py_attach_error find_runtime(struct attach *attach)
 {
 	struct py_target *target = attach->target;
-	enum py_attach_error error = py_runtime__find(&attach->runtime, &target->remote, attach->reason,
-						      attach->reason_size);
+	enum py_attach_error error =
+		py_runtime__find(&attach->runtime, &target->remote, attach->reason, attach->reason_size);
 	struct proc_stat stat;
 
-	if (error == PY_ATTACH_GONE && !proc__stat(target->pid, &stat) && stat.state != 'Z' &&
-	    stat.state != 'X')
+	if (error == PY_ATTACH_GONE && !read_stat(target->pid, &stat))
 		error = PY_ATTACH_NOT_PYTHON;
 	if (error == PY_ATTACH_NOT_PYTHON)
 		explain_not_python(attach);
@@ -98,21 +103,25 @@ static int list_threads(struct attach *attach)
 	return count < 0 ? count : 0;
 }
 
+/* Threads start and end meanwhile, so a contradiction has to survive fresh lists. */
 static enum py_attach_error verify(struct attach *attach)
 {
 	struct py_target *target = attach->target;
-	int err = list_threads(attach);
+	enum py_attach_error error = PY_ATTACH_CORRUPT;
+	int err = remote__read(&target->remote, target->runtime + target->offsets.runtime_main_thread,
+			       &target->main_thread, 8);
 
-	if (!err)
-		err = remote__read(&target->remote, target->runtime + target->offsets.runtime_main_thread,
-				   &target->main_thread, 8);
-	if (err)
-		return fail(attach, err);
-	return py_verify__run(target, attach->threads, attach->threads_cnt, attach->reason,
-			      attach->reason_size);
+	for (int i = 0; !err && i < VERIFY_TRIES && error == PY_ATTACH_CORRUPT; i++) {
+		err = list_threads(attach);
+		if (!err)
+			error = py_verify__run(target, attach->threads, attach->threads_cnt, attach->reason,
+					       attach->reason_size);
+	}
+	return err ? fail(attach, err) : error;
 }
 
-/* 3.15 keeps a pointer to a frame inside the thread state, behind the public part: how far behind is not in the table. */
+/* 3.15 keeps a pointer to a frame inside the thread state, behind the public part: how far behind is not in
+ * the table. */
 static uint16_t find_base_frame(struct attach *attach)
 {
 	struct py_target *target = attach->target;
@@ -158,7 +167,7 @@ static enum py_attach_error check_identity(struct attach *attach)
 {
 	struct proc_stat stat;
 
-	if (!proc__stat(attach->target->pid, &stat) && stat.start_ticks == attach->target->start_ticks)
+	if (!read_stat(attach->target->pid, &stat) && stat.start_ticks == attach->target->start_ticks)
 		return PY_ATTACH_OK;
 	return fail(attach, -ESRCH);
 }

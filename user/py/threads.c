@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Newest interpreter first, and in each the newest thread first. A thread state may be freed while its list is being followed: then
- * its interp field does not point back any more or the read fails, and the rest of that list is left for next time.
+ * Newest interpreter first, and in each the newest thread first. A thread state may be freed while its list
+ * is being followed: then its interp field does not point back any more or the read fails, and the rest of
+ * that list is left for next time.
  */
 #include "py/threads.h"
 
@@ -10,7 +11,8 @@
 #include <errno.h>
 
 #define MAX_INTERPRETERS 4096
-#define PREFIX_BYTES	 1024 /* most of a thread state that is read; ids lie below 200 in every version so far */
+#define PREFIX_BYTES	 1024 /* most of a thread state that is read; ids lie below 200 in every version so far \
+			       */
 
 /* Brent's algorithm: meets a cycle within three times its length, without memory. */
 struct cycle {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Interpreters -> thread states, as linked lists of a running process: short reads and cycles are expected. The interface
- * for others is py_target__threads; this one serves an attach, which has no struct py_target yet.
+ * Interpreters -> thread states, as linked lists of a running process: short reads and cycles are expected.
+ * The interface for others is py_target__threads; this one serves an attach, which has no struct py_target
+ * yet.
  */
 #pragma once
 

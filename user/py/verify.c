@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The threads run while they are looked at, so single frames may be torn: a chain passes if most of it is sound, and
- * contradictions count only if no thread passes in several looks. What is checked of a frame: its executable is an object of a type
- * named "code", whose name, qualified name and file are of type "str" and whose line table is of type "bytes", and the
- * instruction pointer lies in that code's bytecode.
+ * The threads run while they are looked at, so single frames may be torn: a chain passes if most of it is
+ * sound, and contradictions count only if no thread passes in several looks. What is checked of a frame: its
+ * executable is an object of a type named "code", whose name, qualified name and file are of type "str" and
+ * whose line table is of type "bytes", and the instruction pointer lies in that code's bytecode.
  */
 #include "py/verify.h"
 
@@ -13,11 +13,13 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define LOOKS	     8
+#define LOOKS	     4	/* at the frames of one list of threads; the caller tries several lists */
 #define MAX_THREADS  16 /* looked at */
 #define MAX_FRAMES   64 /* of one chain */
 #define MAX_FRAME    256
 #define MAX_CODE     1024
+#define EMPTY_CHUNK  32 /* bytes of a data stack chunk without frames */
+#define MAX_CHUNK    (1 << 24)
 #define MAX_UNITS    (1ll << 30) /* code units of one code object */
 #define KNOWN_OWNERS 5		 /* largest enum _frameowner so far, plus one (3.14) */
 
@@ -138,6 +140,21 @@ static struct chain walk_chain(struct verifier *verifier, py_addr frame)
 	return chain;
 }
 
+/*
+ * Is there nothing on the thread's data stack? A chunk starts with its link, size, top and one unused word
+ * (struct _PyStackChunk, push_chunk in Python/pystate.c); the frames that C code is about to run lie behind
+ * that.
+ */
+static bool has_empty_data_stack(struct verifier *verifier, py_addr tstate)
+{
+	const struct py_offsets *offsets = verifier->offsets;
+	py_addr chunk = 0, top = 0;
+
+	return !read_bytes(verifier, tstate + offsets->thread_datastack_chunk, &chunk, 8) ||
+	       !read_bytes(verifier, tstate + offsets->thread_datastack_top, &top, 8) || !chunk ||
+	       top <= chunk + EMPTY_CHUNK || top > chunk + MAX_CHUNK;
+}
+
 /* How one thread came out. */
 enum outcome { PASSED, NO_FRAMES, FAILED };
 
@@ -151,8 +168,13 @@ static enum outcome check_thread(struct verifier *verifier, py_addr tstate)
 		return FAILED;
 	}
 	chain = walk_chain(verifier, frame);
-	if (chain.ended && !chain.sound && !chain.unsound)
-		return NO_FRAMES;
+	if (chain.ended && !chain.sound && !chain.unsound) {
+		if (has_empty_data_stack(verifier, tstate))
+			return NO_FRAMES;
+		contradict(verifier,
+			   "thread_state.current_frame leads to no frame, but the data stack has some");
+		return FAILED;
+	}
 	return chain.ended && chain.sound && chain.unsound * 4 <= chain.sound ? PASSED : FAILED;
 }
 
@@ -172,8 +194,8 @@ static enum outcome check_threads(struct verifier *verifier, const struct py_thr
 }
 
 /*
- * On x86-64 the word at fsbase holds fsbase itself (the psABI's thread pointer), and thread_id is fsbase. A thread that has ended
- * leaves nothing there, so one that agrees is enough.
+ * On x86-64 the word at fsbase holds fsbase itself (the psABI's thread pointer), and thread_id is fsbase. A
+ * thread that has ended leaves nothing there, so one that agrees is enough.
  */
 static bool check_thread_ids(struct verifier *verifier, const struct py_thread *threads, size_t count)
 {
@@ -190,6 +212,22 @@ static bool check_thread_ids(struct verifier *verifier, const struct py_thread *
 	return !any;
 }
 
+/* The lists of thread states are doubly linked: does the second one of a list point back to the first? */
+static bool check_links(struct verifier *verifier, const struct py_thread *threads, size_t count)
+{
+	py_addr prev;
+
+	for (size_t i = 1; i < count; i++) {
+		if (threads[i].interp != threads[i - 1].interp)
+			continue;
+		if (read_bytes(verifier, threads[i].tstate + verifier->offsets->thread_prev, &prev, 8) &&
+		    prev == threads[i - 1].tstate)
+			return true;
+		contradict(verifier, "thread_state.prev does not point back along thread_state.next");
+	}
+	return !verifier->field;
+}
+
 enum py_attach_error py_verify__run(struct py_target *target, const struct py_thread *threads, size_t count,
 				    char *reason, size_t reason_size)
 {
@@ -200,7 +238,7 @@ enum py_attach_error py_verify__run(struct py_target *target, const struct py_th
 		return PY_ATTACH_SYSTEM;
 	if (!check_thread_ids(&verifier, threads, count) && !verifier.err) {
 		contradict(&verifier, "thread_state.thread_id is no thread's pointer");
-	} else {
+	} else if (check_links(&verifier, threads, count)) {
 		for (int look = 0; look < LOOKS && outcome == FAILED && !verifier.err; look++)
 			outcome = check_threads(&verifier, threads, count);
 	}

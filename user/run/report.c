@@ -126,9 +126,12 @@ static void format_cost(const struct report *report, struct buf *out)
 {
 	uint64_t own = proc__own_cpu_ns();
 
-	buf__addf(out, "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident, %" PRIu64 " wake-ups\n",
+	buf__addf(out, "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident, %" PRIu64 " wake-ups",
 		  own / 1e9, percent(own, report->wall_ns), proc__own_rss() / 1048576.0,
 		  report->counters[PBP_COUNTER_WAKEUPS]);
+	if (report->tick_ns)
+		buf__addf(out, "; in the kernel %.2f us a tick", report->tick_ns / 1e3);
+	buf__adds(out, "\n");
 }
 
 void report__format(const struct report *report, struct buf *out)

@@ -19,6 +19,7 @@ struct report {
 	uint32_t rate_hz;
 	uint32_t max_frames;
 	uint64_t wall_ns;
+	uint64_t tick_ns; /* mean time of the BPF program, 0 = not measured */
 	const char *end;
 };
 

@@ -36,6 +36,7 @@ struct sampler {
 	struct bpf_program *program;
 	uint64_t period_ns;
 	int cpus;
+	int stats_fd; /* while it is open the kernel times BPF programs; -1 = not measured */
 	uint64_t *per_cpu; /* one value a CPU, to read counters into */
 	VEC(int) events;
 	sampler_record_fn record; /* of the drain in progress */
@@ -74,7 +75,7 @@ static uint32_t ring_bytes(uint32_t rate_hz)
 {
 	uint64_t bytes = RING_BYTES_MIN;
 
-	while (bytes < RING_BYTES_MAX && bytes < (uint64_t)rate_hz * 1024)
+	while (bytes < RING_BYTES_MAX && bytes < (uint64_t)rate_hz * 4096)
 		bytes *= 2;
 	return bytes;
 }
@@ -180,6 +181,7 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 		return -ENOMEM;
 	libbpf_set_print(print_libbpf);
 	raise_fd_limit();
+	sampler->stats_fd = config->measure ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
 	sampler->period_ns = 1000000000ull / config->rate_hz;
 	sampler->cpus = libbpf_num_possible_cpus();
 	if (sampler->cpus < 1)
@@ -209,6 +211,8 @@ void sampler__close(struct sampler *sampler)
 	vec__free(&sampler->events);
 	ring_buffer__free(sampler->ring);
 	pybpfprof_bpf__destroy(sampler->skel);
+	if (sampler->stats_fd >= 0)
+		close(sampler->stats_fd);
 	free(sampler->per_cpu);
 	free(sampler);
 }
@@ -354,4 +358,14 @@ uint32_t sampler__max_frames(const struct sampler *sampler)
 uint32_t sampler__pidns_level(const struct sampler *sampler)
 {
 	return sampler->skel->bss->pidns_level;
+}
+
+uint64_t sampler__mean_tick_ns(const struct sampler *sampler)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+
+	if (sampler->stats_fd < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(sampler->program), &info, &size))
+		return 0;
+	return info.run_cnt ? info.run_time_ns / info.run_cnt : 0;
 }

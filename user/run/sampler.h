@@ -23,6 +23,7 @@ struct sampler_config {
 	uint32_t rate_hz;
 	uint32_t max_frames; /* frames walked in the kernel at most; 0 = from the rate (sampler_frame_budget) */
 	enum sampler_program program;
+	bool measure; /* let the kernel time the program (a little more cost for every BPF program of the machine) */
 };
 
 struct sampler;
@@ -61,6 +62,9 @@ int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *cont
 
 /* Sum over CPUs of every enum pbp_counter. */
 void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT]);
+
+/* Mean time of one run of the BPF program, in ns; 0 = not measured. */
+uint64_t sampler__mean_tick_ns(const struct sampler *sampler);
 
 /* For the start message: what this kernel lacks, "" if nothing. */
 const char *sampler__kernel_notes(const struct sampler *sampler);

@@ -140,7 +140,8 @@ static enum session_error open_sampler(struct session *session)
 {
 	struct sampler_config config = { .rate_hz = session->config.rate_hz,
 					 .max_frames = session->config.kernel_frames,
-					 .program = session->config.program };
+					 .program = session->config.program,
+					 .measure = log_enabled(LOG_DBG) };
 	char reason[256];
 	int err = sampler__open(&session->sampler, &config, reason, sizeof(reason));
 
@@ -467,6 +468,7 @@ static void fill_report(struct session *session, struct report *report)
 		.rate_hz = session->config.rate_hz,
 		.wall_ns = session->profile.duration_ns,
 		.max_frames = sampler__max_frames(session->sampler),
+		.tick_ns = sampler__mean_tick_ns(session->sampler),
 		.end = end_text(session),
 	};
 	sampler__counters(session->sampler, report->counters);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Who is whose parent: one pass over /proc, then as many questions as one likes.
+ */
+#pragma once
+
+#include "base/vec.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct tree_edge {
+	pid_t parent, pid;
+};
+
+struct tree {
+	VEC(struct tree_edge) edges; /* by parent, then pid */
+};
+
+/* 0 or -errno. Processes that come or go meanwhile may be missing. */
+int tree__read(struct tree *tree);
+void tree__free(struct tree *tree);
+
+/* Children of a process: tree->edges.items[*first] and the ones behind it. Returns their number. */
+size_t tree__children(const struct tree *tree, pid_t parent, size_t *first);
