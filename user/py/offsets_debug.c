@@ -19,8 +19,7 @@
 #define MINORS		 (PY_DEBUG_LAST_MINOR - PY_DEBUG_FIRST_MINOR + 1)
 #define FREE_THREADED_AT 16 /* u64, in all versions */
 
-/* Bytes that a free-threaded object header has more than sizeof(PyObject) of a GIL build (Include/object.h).
- */
+/* What a free-threaded PyObject is longer than one of a GIL build (Include/object.h). */
 #define FREE_THREADED_HEADER 16
 
 /* Structs whose size the table holds; X(identifier, CPython's name, smallest and largest believable size,
