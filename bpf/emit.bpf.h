@@ -88,6 +88,10 @@ static __always_inline int send_stack(struct scratch *scratch, __u32 tgid, __u64
 
 static __always_inline void send_sample(struct pbp_sample *sample, bool urgent)
 {
-	if (bpf_ringbuf_output(&events, sample, sizeof(*sample), wakeup_flags(sample->time_ns, urgent)))
+	__u64 flags = wakeup_flags(sample->time_ns, urgent);
+	long err = sample->tail_frame ? bpf_ringbuf_output(&events, sample, sizeof(*sample), flags) :
+					bpf_ringbuf_output(&events, sample, PBP_SAMPLE_SHORT, flags);
+
+	if (err)
 		count(PBP_COUNTER_LOST_SAMPLE);
 }

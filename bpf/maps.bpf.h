@@ -124,6 +124,14 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
+/* What user space wants looked at in a thread's tail. Written there, read here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct pbp_witness_key);
+	__type(value, struct pbp_witnesses);
+} witness_lists SEC(".maps");
+
 static __always_inline void count(__u32 counter)
 {
 	__u64 *value = bpf_map_lookup_elem(&counters, &counter);

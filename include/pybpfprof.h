@@ -14,13 +14,14 @@
 
 #define PBP_MAX_FRAMES	 8192 /* frames that one record can carry; deeper stacks go on as a tail */
 #define PBP_MIN_FRAMES	 64   /* smallest budget of a walk */
-#define PBP_FRAME_NS	 50   /* assumed cost of one frame of a walk, to turn time into a budget of frames */
+#define PBP_FRAME_NS	 20   /* assumed cost of one frame of a walk, to turn time into a budget of frames */
 #define PBP_INTERP_BYTES 512  /* span of an interpreter's fields that is read at once */
 #define PBP_TSTATE_BYTES 256  /* most of a thread state that is read at once */
 #define PBP_WINDOW_BYTES 4096 /* the data stack is read up to a page at a time */
 #define PBP_FRAME_BYTES	 128  /* most of a frame that is read at once */
 #define PBP_IDENT_BYTES	 32   /* most of a code object's identity that is read at once */
 #define PBP_MAX_THREADS	 1024 /* thread states visited by one list walk in the kernel */
+#define PBP_WITNESSES	 16   /* frames of a tail that the kernel looks at */
 #define PBP_NONE	 0xffff /* in a layout: this version has no such field */
 
 /* How to find the current thread's state without walking lists. */
@@ -129,9 +130,30 @@ struct pbp_sample {
 	__u64 stack_id;	   /* 0 = no frames */
 	__u64 leaf_instr;
 	__u64 tstate;	   /* address of the thread state, 0 = none */
-	__u64 link_frame;  /* DEEP, FRAME_FAULT: address of the last frame walked, 0 = none was ... */
-	__u64 tail_frame;  /* ... and of the one after it, where the walk goes on */
 	__u64 generation;  /* code_object_generation, 0 = version has none */
+	/* DEEP and FRAME_FAULT only; other samples end before this. */
+	__u64 link_frame;  /* address of the last frame walked, 0 = none was ... */
+	__u64 tail_frame;  /* ... and of the one after it, where the walk goes on */
+	__u32 witness_version; /* of the struct pbp_witnesses that was used, 0 = there was none */
+	__u32 witness_count;
+	__u32 witnesses[PBP_WITNESSES]; /* pbp_frame_hash() of its frames at the sample instant, 0 = unreadable */
+};
+
+/* Length of a sample without the part for tails. */
+#define PBP_SAMPLE_SHORT __builtin_offsetof(struct pbp_sample, link_frame)
+
+/*
+ * Frames of the tail that one thread had when its data stack was last read, for the kernel side to look at when it meets a deep stack: a
+ * tail that has been exchanged for another one since shows in them.
+ */
+struct pbp_witness_key {
+	__u64 tstate;
+	__u64 tgid;
+};
+struct pbp_witnesses {
+	__u32 version; /* not 0 */
+	__u32 count;
+	__u64 frames[PBP_WITNESSES]; /* addresses */
 };
 
 struct pbp_process {
@@ -158,6 +180,14 @@ enum pbp_counter {
 	PBP_COUNTER_COUNT
 };
 
+/* What is told of a witness: which frame of which call it is. Never 0. */
+static inline __u32 pbp_frame_hash(__u64 code, __u64 instr, __u64 previous)
+{
+	__u64 hash = (code * 0x9e3779b97f4a7c15ull ^ instr) * 0x9e3779b97f4a7c15ull ^ previous;
+
+	return (__u32)(hash * 0x9e3779b97f4a7c15ull >> 32) | 1;
+}
+
 /* Identity of a code object from the bytes at co_ident: both sides compute it. words = bytes / 8. */
 static inline __u32 pbp_ident_fold(const __u64 *words, __u32 count)
 {
@@ -169,6 +199,6 @@ static inline __u32 pbp_ident_fold(const __u64 *words, __u32 count)
 
 _Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
 _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
-_Static_assert(sizeof(struct pbp_sample) == 72, "pbp_sample is part of the ABI");
+_Static_assert(sizeof(struct pbp_sample) == 144, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_target) == 96, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024, "a record must stay far below the ring's size");

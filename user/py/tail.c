@@ -206,22 +206,32 @@ static int note_code(struct tail_reader *reader, py_addr code)
 	return err ?: hmap__set(&reader->idents, code, reader->codes.len - 1);
 }
 
+static int note_frame(struct tail_reader *reader, py_addr address, const struct frame_view *view)
+{
+	struct pbp_frame frame = { .code = view->code, .instr = view->instr };
+
+	return vec__push(&reader->frames, frame) ?:
+	       vec__push(&reader->addresses, address) ?:
+	       vec__push(&reader->hashes, pbp_frame_hash(view->code, view->instr, view->previous));
+}
+
 /* Follow the chain; each distinct code object is noted. */
 static enum tail_result collect(struct tail_reader *reader, struct py_target *target, py_addr address)
 {
 	struct frame_view view;
 	size_t hint = 0;
+	py_addr at;
 
 	for (size_t links = 0; address; links++) {
 		if (links >= LINKS_MAX || reader->frames.len >= PY_TAIL_MAX)
 			return TAIL_TRUNCATED;
 		if (load_frame(reader, target, address, &hint, &view))
 			return TAIL_UNVERIFIED;
+		at = address;
 		address = view.previous;
 		if (view.other)
 			continue;
-		if (note_code(reader, view.code) ||
-		    vec__push(&reader->frames, ((struct pbp_frame){ .code = view.code, .instr = view.instr })))
+		if (note_code(reader, view.code) || note_frame(reader, at, &view))
 			return TAIL_UNVERIFIED;
 	}
 	return TAIL_COMPLETE;
@@ -273,28 +283,93 @@ static void finish_frames(struct tail_reader *reader)
 	}
 }
 
-enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_target *target, py_addr link,
-				     const struct pbp_frame *expected, py_addr tail)
+/* The frames, from the base, where the tail turns to another function or line. */
+static void choose_witnesses(const struct tail_reader *reader, struct pbp_witnesses *out, uint32_t *hashes)
 {
-	struct frame_view view, marker;
-	enum tail_result result;
-	size_t hint = 0;
+	const struct pbp_frame *below = NULL;
 
+	out->count = 0;
+	for (size_t i = reader->frames.len; i-- > 0 && out->count < PBP_WITNESSES;) {
+		const struct pbp_frame *frame = &reader->frames.items[i];
+
+		if (!below || frame->code != below->code || frame->instr != below->instr) {
+			hashes[out->count] = reader->hashes.items[i];
+			out->frames[out->count++] = reader->addresses.items[i];
+		}
+		below = frame;
+	}
+}
+
+/* Did every one of the tail's witnesses look at the sample instant as it does now? */
+static bool witnesses_agree(const struct tail_reader *reader, const struct pbp_sample *sample,
+			    const struct pbp_witnesses *now, const uint32_t *hashes)
+{
+	const struct pbp_witnesses *then = sample->witness_version == reader->witnesses.version	    ? &reader->witnesses :
+					   sample->witness_version == reader->old_witnesses.version ? &reader->old_witnesses :
+												      NULL;
+
+	if (!sample->witness_version || !then || !now->count)
+		return false;
+	for (uint32_t i = 0; i < now->count; i++) {
+		uint32_t k = 0;
+
+		while (k < then->count && then->frames[k] != now->frames[i])
+			k++;
+		if (k == then->count || sample->witnesses[k] != hashes[i])
+			return false;
+	}
+	return true;
+}
+
+static void update_witnesses(struct tail_reader *reader, const struct pbp_witnesses *now)
+{
+	size_t bytes = now->count * sizeof(*now->frames);
+
+	if (now->count == reader->witnesses.count && !memcmp(now->frames, reader->witnesses.frames, bytes))
+		return;
+	reader->old_witnesses = reader->witnesses;
+	reader->witnesses.count = now->count;
+	memcpy(reader->witnesses.frames, now->frames, bytes);
+	if (!++reader->witnesses.version)
+		reader->witnesses.version = 1;
+}
+
+static void begin_tail(struct tail_reader *reader)
+{
 	reader->frames.len = 0;
+	reader->addresses.len = 0;
+	reader->hashes.len = 0;
 	reader->codes.len = 0;
 	reader->code_idents.len = 0;
 	hmap__clear(&reader->idents);
-	if (load_frame(reader, target, link, &hint, &view) || !is_link(&view, expected))
+}
+
+enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_target *target,
+				     const struct pbp_sample *sample, const struct pbp_frame *expected)
+{
+	struct frame_view view, marker;
+	struct pbp_witnesses now = { 0 };
+	uint32_t hashes[PBP_WITNESSES];
+	enum tail_result result;
+	size_t hint = 0;
+	bool agree;
+
+	begin_tail(reader);
+	if (load_frame(reader, target, sample->link_frame, &hint, &view) || !is_link(&view, expected))
 		return TAIL_UNVERIFIED;
 	/* Between the link and its Python caller there may be the marker of an entry from C. */
-	if (view.previous != tail && (load_frame(reader, target, view.previous, &hint, &marker) || !marker.other ||
-				      marker.previous != tail))
+	if (view.previous != sample->tail_frame &&
+	    (load_frame(reader, target, view.previous, &hint, &marker) || !marker.other ||
+	     marker.previous != sample->tail_frame))
 		return TAIL_UNVERIFIED;
-	result = collect(reader, target, tail);
-	if (result == TAIL_UNVERIFIED || !confirm(reader, target, link, expected, view.previous))
+	result = collect(reader, target, sample->tail_frame);
+	if (result == TAIL_UNVERIFIED || !confirm(reader, target, sample->link_frame, expected, view.previous))
 		return TAIL_UNVERIFIED;
 	finish_frames(reader);
-	return result;
+	choose_witnesses(reader, &now, hashes);
+	agree = witnesses_agree(reader, sample, &now, hashes);
+	update_witnesses(reader, &now);
+	return agree ? result : TAIL_UNVERIFIED;
 }
 
 void tail_reader__free(struct tail_reader *reader)
@@ -302,6 +377,8 @@ void tail_reader__free(struct tail_reader *reader)
 	vec__free(&reader->chunks);
 	vec__free(&reader->bytes);
 	vec__free(&reader->frames);
+	vec__free(&reader->addresses);
+	vec__free(&reader->hashes);
 	vec__free(&reader->codes);
 	vec__free(&reader->code_idents);
 	hmap__free(&reader->idents);

@@ -3,9 +3,12 @@
  * The rest of a stack that the kernel side did not walk to its end. Frames lie in the chunks of the thread's data stack, so
  * those are read whole, one batch for all that are where they were last time, and the chain is followed in the copy.
  *
- * The target runs on meanwhile. A tail is exact only if the frame it hangs from, the link, is still in the middle of the
- * same call: while it is, the frames below it cannot change. So the link is compared with what the kernel saw before the
- * tail is read and again afterwards.
+ * The target runs on meanwhile. A tail belongs to a sample if the frame it hangs from, the link, is still in the middle of
+ * the same call: while it is, the frames below it cannot change. So the link is compared with what the kernel saw before the tail is read
+ * and again afterwards. That alone would take a later call for the sampled one where a deep recursion is entered
+ * again and again from different callers. So the kernel also looks, at the sample instant, at witnesses: the frames where
+ * the tail turns from one function or line to another, beginning at the base, as the last reading found them. Only if
+ * every one of them looked as it does now is the tail taken.
  */
 #pragma once
 
@@ -36,6 +39,9 @@ struct tail_reader {
 	VEC(struct tail_chunk) chunks; /* newest first */
 	VEC(uint8_t) bytes;
 	VEC(struct pbp_frame) frames;  /* the result, the frame after the link first */
+	VEC(py_addr) addresses;	       /* ... and where each lies */
+	VEC(uint32_t) hashes;	       /* ... and its pbp_frame_hash() */
+	struct pbp_witnesses witnesses, old_witnesses; /* what the kernel side looks at, and did before */
 	uint64_t hash;		       /* over frames */
 	struct hmap idents;	       /* code object -> index into codes */
 	VEC(uint64_t) codes;
@@ -46,10 +52,11 @@ struct tail_reader {
 int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, py_addr tstate);
 
 /*
- * Follow the chain from `tail`, the caller of the frame `link`, whose code, instr and ident the kernel saw as *expected, in the
- * snapshot. On TAIL_COMPLETE and TAIL_TRUNCATED reader->frames and ->hash hold the tail, until the next call.
+ * Follow the chain of a DEEP or FRAME_FAULT sample in the snapshot. *expected is the frame it hangs from as the kernel saw it. On
+ * TAIL_COMPLETE and TAIL_TRUNCATED reader->frames and ->hash hold the tail, until the next call. If reader->witnesses.version has
+ * changed, the kernel side is to be given the new witnesses.
  */
-enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_target *target, py_addr link,
-				     const struct pbp_frame *expected, py_addr tail);
+enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_target *target,
+				     const struct pbp_sample *sample, const struct pbp_frame *expected);
 
 void tail_reader__free(struct tail_reader *reader);

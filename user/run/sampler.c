@@ -231,6 +231,14 @@ int sampler__remove_target(struct sampler *sampler, pid_t pid)
 	return bpf_map_delete_elem(bpf_map__fd(sampler->skel->maps.targets), &key) ? -errno : 0;
 }
 
+int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate, const struct pbp_witnesses *witnesses)
+{
+	struct pbp_witness_key key = { .tstate = tstate, .tgid = pid };
+	int fd = bpf_map__fd(sampler->skel->maps.witness_lists);
+
+	return bpf_map_update_elem(fd, &key, witnesses, BPF_ANY) ? -errno : 0;
+}
+
 static int open_event(const struct sampler *sampler, pid_t tid)
 {
 	struct perf_event_attr attr = {

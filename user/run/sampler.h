@@ -42,6 +42,9 @@ void sampler__close(struct sampler *sampler);
 int sampler__set_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target);
 int sampler__remove_target(struct sampler *sampler, pid_t pid);
 
+/* Which frames to look at in the tails of this thread. 0 or -errno. */
+int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate, const struct pbp_witnesses *witnesses);
+
 /*
  * Put a timer on every thread of the process; threads that it starts later inherit it, forked children do not (kernels
  * before 5.13: they do, and are ignored). Number of threads, or -errno when none could be had.

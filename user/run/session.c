@@ -149,6 +149,7 @@ static enum session_error open_sampler(struct session *session)
 		log_err("%s", reason);
 		return err == -EPERM || err == -EACCES ? SESSION_NOT_PERMITTED : SESSION_FAILED;
 	}
+	session->symbolizer.sampler = session->sampler;
 	if (*sampler__kernel_notes(session->sampler))
 		log_info("%s", sampler__kernel_notes(session->sampler));
 	return watch(session, sampler__fd(session->sampler), WATCH_RING) ? SESSION_FAILED : SESSION_OK;

@@ -5,7 +5,7 @@
  */
 #include "run/symbolize.h"
 
-#include "base/buf.h"
+#include "base/util.h"
 #include "os/proc.h"
 
 #include <errno.h>
@@ -98,8 +98,12 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 	memcpy(&type, record, sizeof(type));
 	if (type == PBP_STACK && size >= sizeof(struct pbp_stack))
 		return take_stack(symbolizer, record, size);
-	if (type == PBP_SAMPLE && size >= sizeof(struct pbp_sample))
-		return vec__push(&symbolizer->samples, *(const struct pbp_sample *)record);
+	if (type == PBP_SAMPLE && size >= PBP_SAMPLE_SHORT) {
+		struct pbp_sample sample = { 0 };
+
+		memcpy(&sample, record, min_u64(size, sizeof(sample)));
+		return vec__push(&symbolizer->samples, sample);
+	}
 	return -EINVAL;
 }
 
@@ -273,17 +277,22 @@ static uint32_t tail_path(struct symbolizer *symbolizer, struct process *process
 static void resolve_tail(struct symbolizer *symbolizer, struct tail_use *use)
 {
 	struct process *process = use->process;
-	struct tail_reader *reader = process__tail_reader(process, use->tstate);
+	const struct pbp_sample *sample = use->sample;
+	struct tail_reader *reader = process__tail_reader(process, sample->tstate);
 	const uint64_t *known;
+	uint32_t version;
 	uint64_t key;
 
 	use->result = TAIL_UNVERIFIED;
-	if (!reader || !use->link || !process->attached)
+	if (!reader || !sample->link_frame || !process->attached)
 		return;
-	if (reader->batch != symbolizer->batch && tail_reader__snapshot(reader, &process->target, use->tstate))
+	if (reader->batch != symbolizer->batch && tail_reader__snapshot(reader, &process->target, sample->tstate))
 		return;
 	reader->batch = symbolizer->batch;
-	use->result = tail_reader__follow(reader, &process->target, use->link, &use->expected, use->tail);
+	version = reader->witnesses.version;
+	use->result = tail_reader__follow(reader, &process->target, sample, &use->expected);
+	if (reader->witnesses.version != version)
+		sampler__set_witnesses(symbolizer->sampler, process->pid, sample->tstate, &reader->witnesses);
 	if (use->result == TAIL_UNVERIFIED)
 		return;
 	key = reader->hash ^ hmap_mix(use->root ^ (uint64_t)process->epoch << 32) ^ (use->result == TAIL_TRUNCATED);
@@ -300,8 +309,11 @@ static void resolve_tail(struct symbolizer *symbolizer, struct tail_use *use)
 
 static bool same_tail(const struct tail_use *a, const struct tail_use *b)
 {
-	return a->process == b->process && a->tstate == b->tstate && a->link == b->link && a->tail == b->tail &&
-	       a->expected.code == b->expected.code && a->expected.instr == b->expected.instr &&
+	const struct pbp_sample *x = a->sample, *y = b->sample;
+
+	return a->process == b->process && x->tstate == y->tstate && x->link_frame == y->link_frame &&
+	       x->tail_frame == y->tail_frame && x->witness_version == y->witness_version &&
+	       !memcmp(x->witnesses, y->witnesses, sizeof(x->witnesses)) && a->expected.code == b->expected.code && a->expected.instr == b->expected.instr &&
 	       a->expected.ident == b->expected.ident && a->root == b->root;
 }
 
@@ -309,8 +321,7 @@ static bool same_tail(const struct tail_use *a, const struct tail_use *b)
 static uint32_t node_of_tail(struct symbolizer *symbolizer, const struct stack *stack, const struct pbp_sample *sample,
 			     uint32_t root)
 {
-	struct tail_use use = { .process = stack->process, .tstate = sample->tstate, .link = sample->link_frame,
-				.tail = sample->tail_frame, .expected = stack->last, .root = root };
+	struct tail_use use = { .process = stack->process, .sample = sample, .expected = stack->last, .root = root };
 	const struct tail_use *found = NULL;
 
 	if (stack->count == 1)

@@ -9,6 +9,7 @@
 #include "base/hmap.h"
 #include "base/vec.h"
 #include "run/process.h"
+#include "run/sampler.h"
 
 #include "pybpfprof.h"
 
@@ -44,7 +45,7 @@ struct stack {
 /* A tail that was looked up for one sample of a batch and serves all others that hang from the same link. */
 struct tail_use {
 	struct process *process;
-	uint64_t tstate, link, tail;
+	const struct pbp_sample *sample;
 	struct pbp_frame expected;
 	uint32_t root, node;
 	enum tail_result result;
@@ -52,6 +53,7 @@ struct tail_use {
 
 struct symbolizer {
 	struct profile *profile; /* borrowed */
+	struct sampler *sampler; /* borrowed; told which frames to look at in tails */
 	VEC(struct process *) processes; /* borrowed */
 	bool by_process, by_thread; /* roots of the trie */
 	struct hmap stack_index; /* id -> index in stacks */
