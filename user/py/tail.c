@@ -372,6 +372,22 @@ enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_targe
 	return agree ? result : TAIL_UNVERIFIED;
 }
 
+bool tail_reader__prime(struct tail_reader *reader, struct py_target *target, py_addr tstate, size_t most_frames)
+{
+	struct pbp_witnesses now = { 0 };
+	uint32_t hashes[PBP_WITNESSES];
+	py_addr frame = 0;
+
+	begin_tail(reader);
+	if (target->layout.cframe_frame != PBP_NONE || tail_reader__snapshot(reader, target, tstate) ||
+	    remote__read(&target->remote, tstate + target->layout.ts_frame, &frame, sizeof(frame)) ||
+	    collect(reader, target, frame) == TAIL_UNVERIFIED || reader->frames.len <= most_frames)
+		return false;
+	choose_witnesses(reader, &now, hashes);
+	update_witnesses(reader, &now);
+	return true;
+}
+
 void tail_reader__free(struct tail_reader *reader)
 {
 	vec__free(&reader->chunks);

@@ -16,6 +16,7 @@
 #include "base/vec.h"
 #include "py/target.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PY_TAIL_MAX 131072 /* frames; what is deeper is cut at the base and told so */
@@ -58,5 +59,11 @@ int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, 
  */
 enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_target *target,
 				     const struct pbp_sample *sample, const struct pbp_frame *expected);
+
+/*
+ * Choose witnesses from the stack that a thread has now, before any sample of it. Only stacks of more than `most_frames` need any.
+ * Whether there are some (reader->witnesses).
+ */
+bool tail_reader__prime(struct tail_reader *reader, struct py_target *target, py_addr tstate, size_t most_frames);
 
 void tail_reader__free(struct tail_reader *reader);

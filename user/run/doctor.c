@@ -5,12 +5,11 @@
 #include "run/doctor.h"
 
 #include "base/util.h"
-#include "os/proc.h"
+#include "run/permission.h"
 #include "run/sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,55 +17,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* linux/capability.h of older systems ends before these. */
-#define CAP_NUMBER_PERFMON	      38
-#define CAP_NUMBER_BPF		      39
-#define CAP_NUMBER_CHECKPOINT_RESTORE 40
-
 #define KERNEL_MAJOR 5
 #define KERNEL_MINOR 15
-
-static const struct {
-	int number;
-	const char *name;
-} NEEDED[] = {
-	{ CAP_NUMBER_BPF, "CAP_BPF" },
-	{ CAP_NUMBER_PERFMON, "CAP_PERFMON" },
-	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE" },
-};
-
-static bool has(uint64_t capabilities, int number)
-{
-	/* CAP_SYS_ADMIN still stands for the two that were split from it. */
-	if ((number == CAP_NUMBER_BPF || number == CAP_NUMBER_PERFMON || number == CAP_NUMBER_CHECKPOINT_RESTORE) &&
-	    capabilities >> CAP_SYS_ADMIN & 1)
-		return true;
-	return capabilities >> number & 1;
-}
-
-const char *doctor__missing_capabilities(void)
-{
-	static char text[256];
-	uint64_t capabilities = 0;
-	bool in_user_ns = false;
-	size_t len = 0;
-
-	text[0] = '\0';
-	if (proc__own_caps(&capabilities, &in_user_ns))
-		return text;
-	if (in_user_ns) {
-		snprintf(text, sizeof(text),
-			 "this is a user namespace, whose root has no CAP_BPF and CAP_PERFMON over the kernel; run it as root outside");
-		return text;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(NEEDED); i++)
-		if (!has(capabilities, NEEDED[i].number))
-			len += snprintf(text + len, sizeof(text) - len, "%s%s", len ? ", " : "missing ", NEEDED[i].name);
-	if (len)
-		snprintf(text + len, sizeof(text) - len,
-			 "; run it with sudo, or in a container with --cap-add=BPF,PERFMON,SYS_PTRACE");
-	return text;
-}
 
 /* First line of a small file, "" when it cannot be read. */
 static void read_line(const char *path, char *out, size_t size)
@@ -116,18 +68,13 @@ static bool check_btf(void)
 
 static void check_capabilities(void)
 {
-	uint64_t capabilities = 0;
-	bool in_user_ns = false;
-	const char *missing = doctor__missing_capabilities();
+	const char *missing = permission__missing(PERMISSION_ALL);
 
-	proc__own_caps(&capabilities, &in_user_ns);
 	row("capabilities", !*missing, *missing ? missing : "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE");
-	if (in_user_ns)
-		return;
-	row("any binary", has(capabilities, CAP_NUMBER_CHECKPOINT_RESTORE) || has(capabilities, CAP_SYS_ADMIN),
-	    has(capabilities, CAP_NUMBER_CHECKPOINT_RESTORE) || has(capabilities, CAP_SYS_ADMIN) ?
-		    "deleted and replaced libraries can be opened (map_files)" :
-		    "deleted or replaced libpython needs CAP_CHECKPOINT_RESTORE; others are opened by path");
+	missing = permission__missing(PERMISSION_FILES);
+	row("any binary", !*missing,
+	    *missing ? "deleted or replaced libraries need CAP_CHECKPOINT_RESTORE; others are opened by path" :
+		       "deleted and replaced libraries can be opened (map_files)");
 }
 
 static void check_settings(void)
@@ -178,12 +125,12 @@ enum doctor_verdict doctor__run(void)
 	verdict = try_sampler();
 	if (!possible && verdict == DOCTOR_NOT_PERMITTED)
 		verdict = DOCTOR_NOT_POSSIBLE;
-	if (verdict == DOCTOR_OK && *doctor__missing_capabilities())
+	if (verdict == DOCTOR_OK && *permission__missing(PERMISSION_ALL))
 		printf("=> profiling works here, for processes of this user only\n");
 	else if (verdict == DOCTOR_OK)
 		printf("=> profiling works here: pybpfprof -p PID\n");
 	else if (verdict == DOCTOR_NOT_PERMITTED)
-		printf("=> not permitted here: %s\n", doctor__missing_capabilities());
+		printf("=> not permitted here: %s\n", permission__missing(PERMISSION_BPF));
 	else
 		printf("=> this kernel cannot do it\n");
 	return fflush(stdout) ? DOCTOR_NOT_POSSIBLE : verdict;

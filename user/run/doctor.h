@@ -12,6 +12,3 @@ enum doctor_verdict {
 };
 
 enum doctor_verdict doctor__run(void);
-
-/* One line, without newline: which of the needed capabilities are missing and how to get them. "" when none is. Static. */
-const char *doctor__missing_capabilities(void);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "os/proc.h"
+#include "run/permission.h"
 #include "run/process.h"
 #include "run/report.h"
 #include "run/symbolize.h"
@@ -115,18 +116,36 @@ static enum session_error open_processes(struct session *session)
 	session->processes = calloc(config->pids.len, sizeof(*session->processes));
 	if (!session->processes)
 		return SESSION_FAILED;
-	for (size_t i = 0; i < config->pids.len; i++) {
-		struct process *process = &session->processes[i];
-		enum session_error error;
-		int err = process__open(process, config->pids.items[i], session->profile.strings);
+	for (; session->process_count < config->pids.len; session->process_count++) {
+		pid_t pid = config->pids.items[session->process_count];
+		int err = process__open(&session->processes[session->process_count], pid, session->profile.strings);
 
 		if (err) {
-			log_err("cannot profile process %d: %s", config->pids.items[i],
+			log_err("cannot profile process %d: %s", pid,
 				err == -ESRCH ? "there is no such process" : strerror(-err));
 			return SESSION_FAILED;
 		}
-		session->process_count++;
-		error = attach_python(session, process);
+	}
+	return SESSION_OK;
+}
+
+/* Told before anything else that could fail for want of it. */
+static enum session_error check_permission(void)
+{
+	const char *missing = permission__missing(PERMISSION_BPF);
+
+	if (!*missing)
+		return SESSION_OK;
+	log_err("not permitted to load BPF: %s", missing);
+	return SESSION_NOT_PERMITTED;
+}
+
+static enum session_error attach_processes(struct session *session)
+{
+	for (size_t i = 0; i < session->process_count; i++) {
+		struct process *process = &session->processes[i];
+		enum session_error error = attach_python(session, process);
+
 		if (error)
 			return error;
 		if (symbolizer__add_process(&session->symbolizer, process) ||
@@ -161,6 +180,7 @@ static enum session_error start_timers(struct session *session)
 		struct process *process = &session->processes[i];
 		int err = sampler__set_target(session->sampler, process->pid, &process->target.layout);
 
+		symbolizer__prime_tails(&session->symbolizer, process);
 		if (!err)
 			err = sampler__attach(session->sampler, process->pid);
 		if (err < 0) {
@@ -187,7 +207,7 @@ enum session_error session__open(struct session **out, const struct session_conf
 	if (session->epoll_fd >= 0 && !profile__init(&session->profile, TRIE_NODES_MAX) &&
 	    !symbolizer__init(&session->symbolizer, &session->profile, config->pids.len > 1, config->by_thread) &&
 	    !open_signals(session))
-		error = open_processes(session) ?: open_sampler(session) ?: start_timers(session);
+		error = open_processes(session) ?: check_permission() ?: attach_processes(session) ?: open_sampler(session) ?: start_timers(session);
 	if (error) {
 		session__close(session);
 		return error;

@@ -18,6 +18,7 @@
 #define STORED_FRAMES_MAX (4u << 20)
 #define TABLE_BYTES_MAX	 (32u << 20)
 #define CODES_MAX	 32768
+#define PRIMED_MAX	 64 /* threads looked at before the first sample */
 
 static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)
 {
@@ -346,6 +347,22 @@ static uint32_t node_of_tail(struct symbolizer *symbolizer, const struct stack *
 	}
 	symbolizer->counts.unverified++;
 	return trie__child(&symbolizer->profile->trie, root, symbolizer->unverified);
+}
+
+void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *process)
+{
+	struct py_thread threads[256];
+	int count = py_target__threads(&process->target, threads, ARRAY_SIZE(threads));
+
+	/* Oldest first: the main thread is among them. */
+	for (int i = count - 1, used = 0; i >= 0 && used < PRIMED_MAX; i--) {
+		struct tail_reader *reader = process__tail_reader(process, threads[i].tstate);
+
+		used++;
+		if (reader && tail_reader__prime(reader, &process->target, threads[i].tstate,
+						 sampler__max_frames(symbolizer->sampler)))
+			sampler__set_witnesses(symbolizer->sampler, process->pid, threads[i].tstate, &reader->witnesses);
+	}
 }
 
 /* --- samples --- */

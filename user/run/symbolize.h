@@ -74,6 +74,9 @@ struct symbolizer {
 int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, bool by_process, bool by_thread);
 int symbolizer__add_process(struct symbolizer *symbolizer, struct process *process);
 
+/* Threads that are deep already: tell the kernel side what to look at in their tails. */
+void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *process);
+
 /* Take over one record (PBP_STACK or PBP_SAMPLE), whose frames are copied. 0, -ENOMEM, -EINVAL for a malformed one. */
 int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size);
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which capabilities this process needs, has, and how to get the missing ones.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+enum permission_use {
+	PERMISSION_BPF,	   /* load the BPF program and put it on timers */
+	PERMISSION_ALL,	   /* ... and read any process */
+	PERMISSION_FILES,  /* open deleted and replaced libraries */
+};
+
+/* One line, without newline: what is missing and what would permit it; "" when nothing is. Static, until the next call. */
+const char *permission__missing(enum permission_use use);
