@@ -44,7 +44,7 @@ struct session {
 	sigset_t old_mask;
 	uint64_t start_ns, end_ns, progress_ns;
 	uint32_t empty_polls;
-	bool idle;
+	bool idle, first_seen;
 	enum session_end end;
 	int signal; /* that ended the run */
 	int err;    /* that ended the run */
@@ -248,12 +248,23 @@ static void handle_exec(struct session *session, const struct pbp_process *recor
 	process->retry_ns = now_ns(CLOCK_MONOTONIC) + RETRY_FIRST_NS;
 }
 
+/* In the words of a shell that asked for the time before it started us: seconds since 1970. */
+static void log_first_sample(struct session *session, const struct pbp_sample *sample)
+{
+	uint64_t ago_ns = now_ns(CLOCK_MONOTONIC) - sample->time_ns;
+
+	session->first_seen = true;
+	log_dbg("session", "first sample at %.6f", (now_ns(CLOCK_REALTIME) - ago_ns) / 1e9);
+}
+
 static void handle_record(void *context, const void *record, size_t size)
 {
 	struct session *session = context;
 	uint32_t type = size >= sizeof(type) ? load_u32(record) : 0;
 	int err;
 
+	if (type == PBP_SAMPLE && !session->first_seen && size >= PBP_SAMPLE_SHORT)
+		log_first_sample(session, record);
 	if (type == PBP_EXEC && size >= sizeof(struct pbp_process)) {
 		handle_exec(session, record);
 		return;
