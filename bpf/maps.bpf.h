@@ -60,6 +60,8 @@ struct walk {
 	__u32 count;	    /* frames recorded */
 	__u32 limit;	    /* ... at most */
 	__u32 faulted;
+	__u32 fresh_codes;  /* code objects in it that were not sent before */
+	__u32 reserved;
 	__u32 window_len;   /* valid bytes of scratch.window ... */
 	__u64 window_start; /* ... and where in the target they are */
 	__u64 ident_stamp;  /* entries of scratch.idents with it hold for this walk */
@@ -77,6 +79,7 @@ struct scratch {
 	struct ident_entry idents[IDENT_ENTRIES];
 	__u64 walks;
 	struct walk walk;
+	struct pbp_code code;
 	struct pbp_stack stack; /* header of the record; its frames follow */
 	struct pbp_frame frames[PBP_MAX_FRAMES];
 };

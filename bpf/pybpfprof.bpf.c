@@ -175,7 +175,7 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 	if (!walk->count)
 		return true;
 	sample->stack_id = hash_mix(walk->hash, walk->count);
-	return !send_stack(scratch, sample->tgid, sample->stack_id, use_loop, urgent);
+	return !send_stack(target, scratch, sample->tgid, sample->stack_id, use_loop, urgent);
 }
 
 static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)

@@ -66,6 +66,10 @@ struct pbp_target {
 	__u16 co_ident_bytes;	   /* 4, or up to PBP_IDENT_BYTES that are folded by pbp_ident() */
 	__u16 in_next;
 	__u16 in_threads_head;
+	__u16 co_bytes;		   /* bytes of a code object to copy, from its start; less than PBP_CODE_BYTES */
+	__u16 co_name;		   /* pointer to the string that names it: co_qualname, or co_name */
+	__u16 co_filename;
+	__u16 co_linetable;
 	__u32 in_gc_collecting;	   /* these two may lie beyond 64 KiB: 0 = absent */
 	__u32 in_generation;	   /* code_object_generation */
 };
@@ -73,6 +77,7 @@ struct pbp_target {
 /* Records: every one starts with its type. */
 enum pbp_record_type {
 	PBP_STACK = 1, /* struct pbp_stack: a chain of frames not sent before */
+	PBP_CODE,      /* struct pbp_code: a code object not sent before, ahead of the stack it is in */
 	PBP_SAMPLE,    /* struct pbp_sample */
 	PBP_EXEC,      /* struct pbp_process: a target called execve */
 };
@@ -94,6 +99,29 @@ struct pbp_stack {
 	__u32 count;	/* number of frames, leaf first */
 	__u32 reserved;
 	/* struct pbp_frame frames[count] follow */
+};
+
+/*
+ * A code object as it was at the sample instant, with the start of the objects that name it. Code that is made, run once and freed
+ * (eval, exec, templates) is gone before anyone could read it from outside. What is longer than its part is read from user space.
+ */
+#define PBP_CODE_BYTES	256
+#define PBP_NAME_BYTES	256
+#define PBP_FILE_BYTES	256
+#define PBP_TABLE_BYTES 512
+#define PBP_TICK_CODES	32 /* copied at most in one tick; more than that at once are a program's first samples */
+
+struct pbp_code {
+	__u32 type;
+	__u32 tgid;
+	__u64 code;
+	__u32 ident;
+	__u32 reserved;
+	__u16 lens[4]; /* valid bytes of the parts, in their order; 0 = unreadable */
+	__u8 header[PBP_CODE_BYTES];
+	__u8 name[PBP_NAME_BYTES];
+	__u8 file[PBP_FILE_BYTES];
+	__u8 table[PBP_TABLE_BYTES];
 };
 
 /* How a walk ended. X(identifier, what a user reads) */
@@ -170,6 +198,7 @@ struct pbp_process {
 	X(LOST_STACK, "ring buffer full (new stack)")                               \
 	X(LOST_PROCESS, "process events, ring buffer full")                         \
 	X(STACKS, "stacks sent")                                                    \
+	X(CODES, "code objects sent")                                               \
 	X(WAKEUPS, "wake-ups of the profiler")                                      \
 	X(LIST_WALKS, "thread states found by walking the interpreter's list")
 
@@ -200,5 +229,6 @@ static inline __u32 pbp_ident_fold(const __u64 *words, __u32 count)
 _Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
 _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
 _Static_assert(sizeof(struct pbp_sample) == 144, "pbp_sample is part of the ABI");
-_Static_assert(sizeof(struct pbp_target) == 96, "pbp_target is part of the ABI");
+_Static_assert(sizeof(struct pbp_code) == 1312, "pbp_code is part of the ABI");
+_Static_assert(sizeof(struct pbp_target) == 104, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024, "a record must stay far below the ring's size");

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Headers are read when a file is opened, symbol tables when the first symbol is asked for. There may be up
- * to three tables, tried in turn: the one that PT_DYNAMIC names (what the dynamic linker uses, so it is there
- * even in stripped files), then .dynsym and .symtab by section headers. A symbol is searched linearly: a few
- * lookups per file do not pay for the hash tables, which serve only to count the symbols. Formats: elf(5),
- * and for DT_GNU_HASH elf/dl-lookup.c of glibc.
+ * Reading is libelf's, by ELF_C_READ, which copies with pread; a file cut off while it is mapped (ELF_C_READ_MMAP) would kill
+ * the reader. Added here: limits, since libelf allocates whatever a header says as long as the file is that large,
+ * and a sparse file is as large as you like; symbol tables by way of PT_DYNAMIC, as the dynamic linker finds them when section headers
+ * are stripped or lie; the hash tables of that view. Formats: elf(5), and for DT_GNU_HASH elf/dl-lookup.c of glibc. A symbol
+ * is searched linearly: a few lookups per file pay for no index.
  */
 #include "os/elf.h"
 
 #include "base/util.h"
 
-#include <elf.h>
 #include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,95 +30,37 @@ enum {
 	MAX_DYNAMIC_BYTES = 65536,
 	MAX_NAME_TABLE = 1 << 24, /* section names */
 	MAX_TABLE = 1 << 28,	  /* bytes of one symbol or string table */
-	MAX_SYMBOLS = MAX_TABLE / sizeof(Elf64_Sym),
+	MAX_CHAIN = 4096,	  /* symbols with equal hashes */
 };
 
-/* Values of the dynamic section, 0 where absent: no table can be at address 0, where the ELF header is. */
-struct dynamic {
-	uint64_t symbols, strings, strings_len, hash, gnu_hash, soname;
-};
-
-enum table_source { FROM_DYNAMIC, FROM_DYNSYM, FROM_SYMTAB, TABLE_SOURCES };
-
+/* Parts of the file. */
 struct symbol_table {
-	bool loaded; /* tried at least */
-	Elf64_Sym *symbols;
-	size_t count;
-	char *strings;
-	size_t strings_len;
+	uint64_t symbols, symbols_len, strings, strings_len;
 };
 
 struct elf {
 	int fd;
-	uint64_t size;
+	Elf *file;
 	uint64_t page_mask;
-	Elf64_Ehdr header;
-	Elf64_Phdr *segments;
-	size_t segments_cnt;
-	Elf64_Shdr *sections;
-	size_t sections_cnt;
-	char *section_names;
-	size_t section_names_len;
-	struct dynamic dynamic;
-	struct symbol_table
-		*tables; /* TABLE_SOURCES of them; apart, since lookups on a const elf fill them */
+	const Elf64_Ehdr *header; /* this and the segments are libelf's */
+	const Elf64_Phdr *segments;
+	size_t segments_cnt, sections_cnt;
+	uint64_t dynamic[DT_NUM]; /* value of each tag, 0 = absent: nothing is at 0, where the header is */
+	uint64_t gnu_hash;
 	char soname[256];
 };
 
 /* ---- reading ---- */
 
-/* Bytes read, from the front: fewer than len at the end of the file or after an error. */
-static size_t read_some(const struct elf *elf, uint64_t offset, void *dest, size_t len)
+/* A copy of a part of the file, whole or NULL; libelf keeps it, and gives it again, until the file is closed. */
+static Elf_Data *load(const struct elf *elf, uint64_t offset, uint64_t len, uint64_t max_len, Elf_Type type)
 {
-	size_t got = 0;
-
-	if (offset > INT64_MAX - len)
-		return 0;
-	while (got < len) {
-		ssize_t n = pread(elf->fd, (char *)dest + got, len - got, offset + got);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		got += n;
-	}
-	return got;
+	return len && len <= max_len ? elf_getdata_rawchunk(elf->file, offset, len, type) : NULL;
 }
 
 static bool read_whole(const struct elf *elf, uint64_t offset, void *dest, size_t len)
 {
-	return read_some(elf, offset, dest, len) == len;
-}
-
-/* A copy of a part of the file, all of it or NULL. The caller frees it. */
-static void *load(const struct elf *elf, uint64_t offset, uint64_t len, uint64_t max_len)
-{
-	void *bytes;
-
-	if (!len || len > max_len || len > elf->size || offset > elf->size - len)
-		return NULL;
-	bytes = malloc(len);
-	if (bytes && !read_whole(elf, offset, bytes, len)) {
-		free(bytes);
-		return NULL;
-	}
-	return bytes;
-}
-
-/* File offset of a link-view address, by the PT_LOAD whose bytes in the file hold it. */
-static bool offset_of_vaddr(const struct elf *elf, uint64_t vaddr, uint64_t *offset)
-{
-	for (size_t i = 0; i < elf->segments_cnt; i++) {
-		const Elf64_Phdr *segment = &elf->segments[i];
-
-		if (segment->p_type == PT_LOAD && vaddr >= segment->p_vaddr &&
-		    vaddr - segment->p_vaddr < segment->p_filesz) {
-			*offset = segment->p_offset + (vaddr - segment->p_vaddr);
-			return true;
-		}
-	}
-	return false;
+	return offset <= INT64_MAX - len && pread(elf->fd, dest, len, offset) == (ssize_t)len;
 }
 
 static const Elf64_Phdr *find_segment(const struct elf *elf, uint32_t type)
@@ -129,164 +72,121 @@ static const Elf64_Phdr *find_segment(const struct elf *elf, uint32_t type)
 	return NULL;
 }
 
-static const Elf64_Shdr *find_section(const struct elf *elf, uint32_t type)
+static const Elf64_Shdr *section(const struct elf *elf, size_t index)
 {
-	for (size_t i = 0; i < elf->sections_cnt; i++) {
-		if (elf->sections[i].sh_type == type)
-			return &elf->sections[i];
+	return index < elf->sections_cnt ? elf64_getshdr(elf_getscn(elf->file, index)) : NULL;
+}
+
+/* File offset of a link-view address, by the PT_LOAD whose bytes in the file hold it. */
+static bool offset_of_vaddr(const struct elf *elf, uint64_t vaddr, uint64_t *offset)
+{
+	for (size_t i = 0; vaddr && i < elf->segments_cnt; i++) {
+		const Elf64_Phdr *segment = &elf->segments[i];
+
+		if (segment->p_type == PT_LOAD && vaddr - segment->p_vaddr < segment->p_filesz) {
+			*offset = segment->p_offset + (vaddr - segment->p_vaddr);
+			return true;
+		}
 	}
-	return NULL;
+	return false;
 }
 
 /* Is the NUL-terminated string at `offset` of a string table `name`? */
-static bool string_is(const char *strings, size_t strings_len, uint64_t offset, const char *name,
-		      size_t name_len)
+static bool string_is(const Elf_Data *strings, uint64_t offset, const char *name)
 {
-	return offset < strings_len && strings_len - offset > name_len &&
-	       !memcmp(strings + offset, name, name_len + 1);
+	size_t name_len = strlen(name);
+
+	return offset < strings->d_size && strings->d_size - offset > name_len &&
+	       !memcmp((const char *)strings->d_buf + offset, name, name_len + 1);
 }
 
 /* ---- opening ---- */
 
+/*
+ * A file with section headers and e_shnum 0 says "see the first of them" (more than 65,279 sections, which no linked program
+ * comes near). elf_begin would allocate and fill up to 2^32 descriptors for it: hundreds of GB.
+ */
 static bool is_ours(const Elf64_Ehdr *header)
 {
 	return !memcmp(header->e_ident, ELFMAG, SELFMAG) && header->e_ident[EI_CLASS] == ELFCLASS64 &&
 	       header->e_ident[EI_DATA] == ELFDATA2LSB && header->e_machine == HOST_MACHINE &&
-	       (header->e_type == ET_EXEC || header->e_type == ET_DYN);
+	       (header->e_type == ET_EXEC || header->e_type == ET_DYN) &&
+	       (header->e_shnum || !header->e_shoff);
 }
 
-static void load_segments(struct elf *elf)
+static int open_file(struct elf *elf)
 {
-	size_t count = elf->header.e_phnum;
+	Elf64_Ehdr header;
+	struct stat st;
 
-	if (elf->header.e_phentsize != sizeof(Elf64_Phdr) || count > MAX_SEGMENTS)
-		return;
-	elf->segments = load(elf, elf->header.e_phoff, count * sizeof(Elf64_Phdr), UINT32_MAX);
-	elf->segments_cnt = elf->segments ? count : 0;
+	if (fstat(elf->fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || !read_whole(elf, 0, &header, sizeof(header)) || !is_ours(&header))
+		return -ENOEXEC;
+	elf_version(EV_CURRENT);
+	elf->file = elf_begin(elf->fd, ELF_C_READ, NULL);
+	elf->header = elf64_getehdr(elf->file);
+	/* libelf has read the header once more; from here on its copy counts. */
+	return elf->header && is_ours(elf->header) ? 0 : -ENOEXEC;
 }
 
-/* No support for the extended numbering of more than 65,279 sections, which no linked program comes near. */
-static void load_sections(struct elf *elf)
+/* libelf does not look at the sizes of entries. */
+static void load_headers(struct elf *elf)
 {
-	const Elf64_Ehdr *header = &elf->header;
-	const Elf64_Shdr *names;
-	size_t count = header->e_shnum;
-
-	if (header->e_shentsize != sizeof(Elf64_Shdr))
-		return;
-	elf->sections = load(elf, header->e_shoff, count * sizeof(Elf64_Shdr), UINT32_MAX);
-	elf->sections_cnt = elf->sections ? count : 0;
-	if (header->e_shstrndx >= elf->sections_cnt)
-		return;
-	names = &elf->sections[header->e_shstrndx];
-	if (names->sh_type != SHT_STRTAB)
-		return;
-	elf->section_names = load(elf, names->sh_offset, names->sh_size, MAX_NAME_TABLE);
-	elf->section_names_len = elf->section_names ? names->sh_size : 0;
-}
-
-static void take_dynamic_entry(struct dynamic *dynamic, const Elf64_Dyn *entry)
-{
-	uint64_t value = entry->d_un.d_val;
-
-	switch (entry->d_tag) {
-	case DT_SYMTAB:
-		dynamic->symbols = value;
-		break;
-	case DT_STRTAB:
-		dynamic->strings = value;
-		break;
-	case DT_STRSZ:
-		dynamic->strings_len = value;
-		break;
-	case DT_HASH:
-		dynamic->hash = value;
-		break;
-	case DT_GNU_HASH:
-		dynamic->gnu_hash = value;
-		break;
-	case DT_SONAME:
-		dynamic->soname = value;
-		break;
-	}
-}
-
-static void read_soname(struct elf *elf)
-{
-	uint64_t offset;
-	size_t got;
-
-	if (!elf->dynamic.soname || elf->dynamic.soname >= elf->dynamic.strings_len ||
-	    !offset_of_vaddr(elf, elf->dynamic.strings, &offset))
-		return;
-	got = read_some(elf, offset + elf->dynamic.soname, elf->soname, sizeof(elf->soname) - 1);
-	elf->soname[got] = '\0';
+	if (elf->header->e_phentsize == sizeof(Elf64_Phdr) && elf->header->e_phnum <= MAX_SEGMENTS)
+		elf->segments = elf64_getphdr(elf->file);
+	elf->segments_cnt = elf->segments ? elf->header->e_phnum : 0;
+	if (elf->header->e_shentsize != sizeof(Elf64_Shdr) ||
+	    elf_getshdrnum(elf->file, &elf->sections_cnt))
+		elf->sections_cnt = 0;
 }
 
 static void load_dynamic(struct elf *elf)
 {
 	const Elf64_Phdr *segment = find_segment(elf, PT_DYNAMIC);
-	Elf64_Dyn *entries;
-	size_t count;
+	Elf_Data *entries;
+	uint64_t offset;
+	GElf_Dyn entry;
 
 	if (!segment)
 		return;
-	entries = load(elf, segment->p_offset, segment->p_filesz, MAX_DYNAMIC_BYTES);
-	if (!entries)
-		return;
-	count = segment->p_filesz / sizeof(*entries);
-	for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++)
-		take_dynamic_entry(&elf->dynamic, &entries[i]);
-	free(entries);
-	read_soname(elf);
+	entries = load(elf, segment->p_offset, segment->p_filesz, MAX_DYNAMIC_BYTES, ELF_T_DYN);
+	for (int i = 0; gelf_getdyn(entries, i, &entry) && entry.d_tag != DT_NULL; i++) {
+		if (entry.d_tag == DT_GNU_HASH)
+			elf->gnu_hash = entry.d_un.d_val;
+		else if (entry.d_tag > 0 && entry.d_tag < DT_NUM)
+			elf->dynamic[entry.d_tag] = entry.d_un.d_val;
+	}
+	if (elf->dynamic[DT_SONAME] && elf->dynamic[DT_SONAME] < elf->dynamic[DT_STRSZ] &&
+	    offset_of_vaddr(elf, elf->dynamic[DT_STRTAB], &offset))
+		pread(elf->fd, elf->soname, sizeof(elf->soname) - 1, offset + elf->dynamic[DT_SONAME]);
 }
 
 int elf__open(struct elf **out, int fd)
 {
 	struct elf *elf = calloc(1, sizeof(*elf));
-	struct stat st;
-	int err = 0;
+	int err;
 
 	*out = NULL;
-	if (elf)
-		elf->tables = calloc(TABLE_SOURCES, sizeof(*elf->tables));
-	if (!elf || !elf->tables) {
-		err = -ENOMEM;
-		goto out;
-	}
-	if (fstat(fd, &st)) {
-		err = -errno;
-		goto out;
-	}
+	if (!elf)
+		return -ENOMEM;
 	elf->fd = fd;
-	elf->size = st.st_size;
 	elf->page_mask = sysconf(_SC_PAGESIZE) - 1;
-	if (!read_whole(elf, 0, &elf->header, sizeof(elf->header)) || !is_ours(&elf->header)) {
-		err = -ENOEXEC;
-		goto out;
+	err = open_file(elf);
+	if (err) {
+		elf__close(elf);
+		return err;
 	}
-	load_segments(elf);
-	load_sections(elf);
+	load_headers(elf);
 	load_dynamic(elf);
 	*out = elf;
-out:
-	if (err)
-		elf__close(elf);
-	return err;
+	return 0;
 }
 
 void elf__close(struct elf *elf)
 {
-	if (!elf)
-		return;
-	for (size_t i = 0; elf->tables && i < TABLE_SOURCES; i++) {
-		free(elf->tables[i].symbols);
-		free(elf->tables[i].strings);
-	}
-	free(elf->tables);
-	free(elf->section_names);
-	free(elf->sections);
-	free(elf->segments);
+	if (elf)
+		elf_end(elf->file);
 	free(elf);
 }
 
@@ -294,7 +194,7 @@ void elf__close(struct elf *elf)
 
 bool elf__is_fixed(const struct elf *elf)
 {
-	return elf->header.e_type == ET_EXEC;
+	return elf->header->e_type == ET_EXEC;
 }
 
 uint64_t elf__link_base(const struct elf *elf)
@@ -351,16 +251,16 @@ const char *elf__soname(const struct elf *elf)
 
 int elf__section(const struct elf *elf, const char *name, uint64_t *vaddr, uint64_t *size)
 {
-	size_t name_len = strlen(name);
+	const Elf64_Shdr *table = section(elf, elf->header->e_shstrndx), *found;
+	Elf_Data *names = NULL;
 
-	for (size_t i = 0; i < elf->sections_cnt; i++) {
-		const Elf64_Shdr *section = &elf->sections[i];
-
+	if (table && table->sh_type == SHT_STRTAB)
+		names = load(elf, table->sh_offset, table->sh_size, MAX_NAME_TABLE, ELF_T_BYTE);
+	for (size_t i = 1; names && (found = section(elf, i)); i++) {
 		/* Sections that are not loaded have no address. */
-		if ((section->sh_flags & SHF_ALLOC) &&
-		    string_is(elf->section_names, elf->section_names_len, section->sh_name, name, name_len)) {
-			*vaddr = section->sh_addr;
-			*size = section->sh_size;
+		if ((found->sh_flags & SHF_ALLOC) && string_is(names, found->sh_name, name)) {
+			*vaddr = found->sh_addr;
+			*size = found->sh_size;
 			return 0;
 		}
 	}
@@ -373,17 +273,6 @@ struct gnu_hash_header {
 	uint32_t buckets_cnt, first_symbol, bloom_words, bloom_shift;
 };
 
-static uint64_t max_bucket(const struct elf *elf, uint64_t offset, uint32_t buckets_cnt)
-{
-	uint32_t *buckets = load(elf, offset, (uint64_t)buckets_cnt * sizeof(*buckets), MAX_TABLE);
-	uint64_t max = 0;
-
-	for (uint32_t i = 0; buckets && i < buckets_cnt; i++)
-		max = max_u64(max, buckets[i]);
-	free(buckets);
-	return max;
-}
-
 /*
  * DT_GNU_HASH does not say how many symbols there are. They are sorted by bucket, so the last one is at the
  * end of the chain of the bucket that starts last; bit 0 marks the end.
@@ -391,29 +280,21 @@ static uint64_t max_bucket(const struct elf *elf, uint64_t offset, uint32_t buck
 static uint64_t count_by_gnu_hash(const struct elf *elf, uint64_t offset)
 {
 	struct gnu_hash_header header;
-	uint64_t buckets, chains, last;
-	uint32_t links[256];
+	uint32_t last = 0, link;
+	Elf_Data *buckets;
 
 	if (!read_whole(elf, offset, &header, sizeof(header)))
 		return 0;
-	buckets = offset + sizeof(header) + header.bloom_words * sizeof(uint64_t);
-	chains = buckets + header.buckets_cnt * (uint64_t)sizeof(uint32_t);
-	last = max_bucket(elf, buckets, header.buckets_cnt);
+	offset += sizeof(header) + header.bloom_words * sizeof(uint64_t);
+	buckets = load(elf, offset, header.buckets_cnt * sizeof(uint32_t), MAX_TABLE, ELF_T_WORD);
+	for (size_t i = 0; buckets && i < header.buckets_cnt; i++)
+		last = max_u64(last, ((const uint32_t *)buckets->d_buf)[i]);
 	if (last < header.first_symbol)
 		return 0; /* every bucket is empty */
-
-	while (last < MAX_SYMBOLS) {
-		size_t got = read_some(elf, chains + (last - header.first_symbol) * sizeof(uint32_t), links,
-				       sizeof(links)) /
-			     sizeof(uint32_t);
-
-		for (size_t i = 0; i < got; i++) {
-			if (links[i] & 1)
-				return last + i + 1;
-		}
-		if (got < ARRAY_SIZE(links))
-			break;
-		last += got;
+	offset += (header.buckets_cnt + (uint64_t)last - header.first_symbol) * sizeof(link);
+	for (uint64_t i = 0; i < MAX_CHAIN && read_whole(elf, offset + i * sizeof(link), &link, sizeof(link)); i++) {
+		if (link & 1)
+			return last + i + 1;
 	}
 	return 0;
 }
@@ -425,7 +306,7 @@ bool elf__may_export(const struct elf *elf, const char *name)
 	uint32_t hash = 5381;
 	uint64_t offset, word, bits;
 
-	if (!elf->dynamic.gnu_hash || !offset_of_vaddr(elf, elf->dynamic.gnu_hash, &offset) ||
+	if (!offset_of_vaddr(elf, elf->gnu_hash, &offset) ||
 	    !read_whole(elf, offset, &header, sizeof(header)) || !header.bloom_words)
 		return true;
 	while (*name)
@@ -437,80 +318,50 @@ bool elf__may_export(const struct elf *elf, const char *name)
 	return (word & bits) == bits;
 }
 
-static uint64_t count_dynamic_symbols(const struct elf *elf)
+static struct symbol_table table_by_dynamic(const struct elf *elf)
 {
-	uint32_t counts[2]; /* nbucket, nchain = number of symbols */
-	uint64_t offset;
+	struct symbol_table table = {.strings_len = elf->dynamic[DT_STRSZ]};
+	uint32_t counts[2] = {0}; /* nbucket, nchain = number of symbols */
+	uint64_t hash, count;
 
-	if (elf->dynamic.hash && offset_of_vaddr(elf, elf->dynamic.hash, &offset) &&
-	    read_whole(elf, offset, counts, sizeof(counts)))
-		return counts[1];
-	if (elf->dynamic.gnu_hash && offset_of_vaddr(elf, elf->dynamic.gnu_hash, &offset))
-		return count_by_gnu_hash(elf, offset);
-	return 0;
-}
-
-static void load_table_bytes(const struct elf *elf, struct symbol_table *table, uint64_t symbols,
-			     uint64_t count, uint64_t strings, uint64_t strings_len)
-{
-	if (count > MAX_SYMBOLS)
-		return;
-	table->symbols = load(elf, symbols, count * sizeof(Elf64_Sym), MAX_TABLE);
-	table->strings = load(elf, strings, strings_len, MAX_TABLE);
-	if (!table->symbols || !table->strings)
-		return;
-	table->count = count;
-	table->strings_len = strings_len;
-}
-
-static void load_from_dynamic(const struct elf *elf, struct symbol_table *table)
-{
-	uint64_t symbols, strings;
-
-	if (offset_of_vaddr(elf, elf->dynamic.symbols, &symbols) &&
-	    offset_of_vaddr(elf, elf->dynamic.strings, &strings))
-		load_table_bytes(elf, table, symbols, count_dynamic_symbols(elf), strings,
-				 elf->dynamic.strings_len);
-}
-
-static void load_from_section(const struct elf *elf, struct symbol_table *table, uint32_t type)
-{
-	const Elf64_Shdr *symbols = find_section(elf, type), *strings;
-
-	if (!symbols || symbols->sh_link >= elf->sections_cnt)
-		return;
-	strings = &elf->sections[symbols->sh_link];
-	if (strings->sh_type == SHT_STRTAB)
-		load_table_bytes(elf, table, symbols->sh_offset, symbols->sh_size / sizeof(Elf64_Sym),
-				 strings->sh_offset, strings->sh_size);
-}
-
-static const struct symbol_table *symbol_table(const struct elf *elf, enum table_source source)
-{
-	struct symbol_table *table = &elf->tables[source];
-
-	if (!table->loaded) {
-		table->loaded = true;
-		if (source == FROM_DYNAMIC)
-			load_from_dynamic(elf, table);
-		else
-			load_from_section(elf, table, source == FROM_DYNSYM ? SHT_DYNSYM : SHT_SYMTAB);
-	}
+	if (!offset_of_vaddr(elf, elf->dynamic[DT_SYMTAB], &table.symbols) ||
+	    !offset_of_vaddr(elf, elf->dynamic[DT_STRTAB], &table.strings))
+		return table;
+	if (offset_of_vaddr(elf, elf->dynamic[DT_HASH], &hash) && read_whole(elf, hash, counts, sizeof(counts)))
+		count = counts[1];
+	else
+		count = offset_of_vaddr(elf, elf->gnu_hash, &hash) ? count_by_gnu_hash(elf, hash) : 0;
+	table.symbols_len = count * sizeof(Elf64_Sym);
 	return table;
 }
 
-static bool find_symbol(const struct symbol_table *table, const char *name, struct elf_symbol *out)
+static struct symbol_table table_by_section(const struct elf *elf, uint32_t type)
 {
-	size_t name_len = strlen(name);
+	const Elf64_Shdr *symbols, *strings;
 
-	for (size_t i = 0; i < table->count; i++) {
-		const Elf64_Sym *symbol = &table->symbols[i];
-		unsigned int type = ELF64_ST_TYPE(symbol->st_info);
+	for (size_t i = 1; (symbols = section(elf, i)); i++) {
+		strings = symbols->sh_type == type ? section(elf, symbols->sh_link) : NULL;
+		if (strings && strings->sh_type == SHT_STRTAB)
+			return (struct symbol_table){symbols->sh_offset, symbols->sh_size, strings->sh_offset,
+						     strings->sh_size};
+	}
+	return (struct symbol_table){0};
+}
 
-		if (symbol->st_shndx == SHN_UNDEF || type == STT_FILE || type == STT_SECTION ||
-		    !string_is(table->strings, table->strings_len, symbol->st_name, name, name_len))
+static bool find_symbol(const struct elf *elf, struct symbol_table table, const char *name,
+			struct elf_symbol *out)
+{
+	Elf_Data *symbols = load(elf, table.symbols, table.symbols_len, MAX_TABLE, ELF_T_SYM);
+	Elf_Data *strings = load(elf, table.strings, table.strings_len, MAX_TABLE, ELF_T_BYTE);
+	GElf_Sym symbol;
+
+	for (int i = 0; strings && gelf_getsym(symbols, i, &symbol); i++) {
+		unsigned int type = GELF_ST_TYPE(symbol.st_info);
+
+		if (symbol.st_shndx == SHN_UNDEF || type == STT_FILE || type == STT_SECTION ||
+		    !string_is(strings, symbol.st_name, name))
 			continue;
-		*out = (struct elf_symbol){symbol->st_value, symbol->st_size};
+		*out = (struct elf_symbol){symbol.st_value, symbol.st_size};
 		return true;
 	}
 	return false;
@@ -518,9 +369,9 @@ static bool find_symbol(const struct symbol_table *table, const char *name, stru
 
 int elf__symbol(const struct elf *elf, const char *name, struct elf_symbol *out)
 {
-	for (int source = 0; *name && source < TABLE_SOURCES; source++) {
-		if (find_symbol(symbol_table(elf, source), name, out))
-			return 0;
-	}
-	return -ENOENT;
+	bool found = *name && (find_symbol(elf, table_by_dynamic(elf), name, out) ||
+			       find_symbol(elf, table_by_section(elf, SHT_DYNSYM), name, out) ||
+			       find_symbol(elf, table_by_section(elf, SHT_SYMTAB), name, out));
+
+	return found ? 0 : -ENOENT;
 }

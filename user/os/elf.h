@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The little of an ELF file that is needed: where a section or a symbol lies in memory. Files without (or with
- * broken) section headers are served through PT_DYNAMIC. The file is hostile and may change while it is read: each
- * header is read once with pread, checked, and used from that copy; nothing is mapped, so a truncation cannot kill
- * us. Hence no libelf, which allocates by whatever counts it finds.
+ * broken) section headers are served through PT_DYNAMIC. The file is hostile and may change while it is read: nothing is
+ * mapped, so a truncation cannot kill us, and what libelf is asked to load is limited first.
  */
 #pragma once
 

@@ -2,7 +2,8 @@
 /*
  * A round of reading takes three system calls, whatever the number of code objects: their headers; the first part of the names and
  * line tables that the headers point to; the rest of the long ones, together with the identities once more. If an identity
- * has changed by then, the object was freed meanwhile and what was read is not used.
+ * has changed by then, the object was freed meanwhile and what was read is not used. What the kernel side has sent of a code object
+ * stands for the first two calls; if it is whole, nothing is read.
  */
 #include "py/code.h"
 
@@ -28,12 +29,15 @@ struct part {
 	uint8_t *bytes;	 /* what was read, from the start of the object */
 	size_t len;	 /* bytes there */
 	size_t want;	 /* length of the whole object, known after the first part */
+	size_t offered;	 /* ... of which the kernel side sent this many */
 	uint8_t *rest;	 /* a larger copy, owned, when the first part was not enough */
 	size_t rest_len; /* bytes of it that the last call brought */
 };
 
 struct pending {
 	struct py_code code;
+	const struct pbp_code *offer; /* what the kernel side sent of it; NULL: nothing */
+	bool was_read;		      /* something of it was read from the process */
 	py_addr type;
 	uint8_t header[HEADER_BYTES];
 	size_t header_len;
@@ -46,6 +50,7 @@ struct pending {
 struct round {
 	struct code_cache *cache;
 	struct py_target *target;
+	bool readable; /* may the process be read? */
 	struct pending *items;
 	size_t count;
 	VEC(struct remote_segment) segments;
@@ -67,6 +72,7 @@ void code_cache__clear(struct code_cache *cache)
 	for (size_t i = 0; i < cache->codes.len; i++)
 		free(cache->codes.items[i].table);
 	cache->codes.len = 0;
+	cache->offers.len = 0;
 	cache->table_bytes = 0;
 	cache->code_type = 0;
 	hmap__clear(&cache->index);
@@ -76,7 +82,13 @@ void code_cache__free(struct code_cache *cache)
 {
 	code_cache__clear(cache);
 	vec__free(&cache->codes);
+	vec__free(&cache->offers);
 	hmap__free(&cache->index);
+}
+
+int code_cache__offer(struct code_cache *cache, const struct pbp_code *record)
+{
+	return vec__push(&cache->offers, *record);
 }
 
 static uint64_t index_key(py_addr code, uint32_t ident)
@@ -116,8 +128,10 @@ static int add_segment(struct round *round, py_addr addr, void *dest, size_t len
 
 static int read_segments(struct round *round)
 {
-	int err = remote__read_batch(&round->target->remote, round->segments.items, round->segments.len);
+	int err = 0;
 
+	if (round->readable && round->segments.len)
+		err = remote__read_batch(&round->target->remote, round->segments.items, round->segments.len);
 	for (size_t i = 0; i < round->segments.len && !err; i++)
 		*round->lengths.items[i] = round->segments.items[i].got;
 	round->segments.len = 0;
@@ -129,7 +143,7 @@ static int read_segments(struct round *round)
 
 static size_t header_bytes(const struct py_offsets *offsets)
 {
-	return min_u64(offsets->code_size, HEADER_BYTES);
+	return min_u64(offsets->code_size, HEADER_BYTES); /* more than layout.co_bytes, which is what is used of it */
 }
 
 static int read_headers(struct round *round)
@@ -140,14 +154,20 @@ static int read_headers(struct round *round)
 	for (size_t i = 0; i < round->count && !err; i++) {
 		struct pending *item = &round->items[i];
 
-		err = add_segment(round, item->code.address, item->header, bytes, &item->header_len);
+		if (!item->offer) {
+			item->was_read = true;
+			err = add_segment(round, item->code.address, item->header, bytes, &item->header_len);
+			continue;
+		}
+		item->header_len = min_u64(item->offer->lens[0], PBP_CODE_BYTES);
+		memcpy(item->header, item->offer->header, item->header_len);
 	}
 	err = err ?: read_segments(round);
 	for (size_t i = 0; i < round->count && !err; i++) {
 		struct pending *item = &round->items[i];
 
-		if (item->header_len < bytes ||
-		    py_code_ident(&round->target->layout, item->header, bytes) != item->code.ident)
+		if (item->header_len < round->target->layout.co_bytes ||
+		    py_code_ident(&round->target->layout, item->header, item->header_len) != item->code.ident)
 			item->code.state = PY_CODE_GONE;
 	}
 	return err;
@@ -165,6 +185,33 @@ static int add_part(struct round *round, struct part *part, py_addr addr, uint8_
 {
 	*part = (struct part){ .address = addr, .bytes = bytes };
 	return add_segment(round, addr, bytes, first_part_bytes(addr, most), &part->len);
+}
+
+/* One of the parts of an offer, or, where the kernel side could not read enough to say how long it is, as any other. */
+static int take_part(struct round *round, struct pending *item, struct part *part, py_addr addr, const uint8_t *sent,
+		     size_t len, uint8_t *bytes, size_t most)
+{
+	if (!item->offer || len < OBJECT_MIN_BYTES) {
+		item->was_read = true;
+		return add_part(round, part, addr, bytes, most);
+	}
+	*part = (struct part){ .address = addr, .bytes = bytes, .len = min_u64(len, most) };
+	part->offered = part->len;
+	memcpy(bytes, sent, part->len);
+	return 0;
+}
+
+static int take_parts(struct round *round, struct pending *item)
+{
+	const struct pbp_target *layout = &round->target->layout;
+	const struct pbp_code *offer = item->offer;
+
+	return take_part(round, item, &item->name, load_u64(item->header + layout->co_name), offer ? offer->name : NULL,
+			 offer ? offer->lens[1] : 0, item->name_bytes, STRING_BYTES) ?:
+	       take_part(round, item, &item->file, load_u64(item->header + layout->co_filename),
+			 offer ? offer->file : NULL, offer ? offer->lens[2] : 0, item->file_bytes, STRING_BYTES) ?:
+	       take_part(round, item, &item->table, load_u64(item->header + layout->co_linetable),
+			 offer ? offer->table : NULL, offer ? offer->lens[3] : 0, item->table_bytes, TABLE_BYTES);
 }
 
 static void decode_header(struct round *round, struct pending *item)
@@ -198,8 +245,6 @@ static py_addr common_type(const struct round *round)
 
 static int read_first_parts(struct round *round)
 {
-	const struct py_offsets *offsets = &round->target->offsets;
-	uint32_t name_offset = offsets->code_qualname == PY_ABSENT ? offsets->code_name : offsets->code_qualname;
 	int err = 0;
 
 	for (size_t i = 0; i < round->count && !err; i++) {
@@ -208,26 +253,22 @@ static int read_first_parts(struct round *round)
 		if (item->code.state != PY_CODE_OK)
 			continue;
 		decode_header(round, item);
-		err = add_part(round, &item->name, load_u64(item->header + name_offset), item->name_bytes,
-			       STRING_BYTES) ?:
-		      add_part(round, &item->file, load_u64(item->header + offsets->code_filename), item->file_bytes,
-			       STRING_BYTES) ?:
-		      add_part(round, &item->table, load_u64(item->header + offsets->code_linetable),
-			       item->table_bytes, TABLE_BYTES);
+		err = take_parts(round, item);
 	}
 	round->type = round->cache->code_type ? 0 : common_type(round);
 	if (!err && round->type)
-		err = add_segment(round, round->type + offsets->type_name, round->type_name_pointer, 8,
+		err = add_segment(round, round->type + round->target->offsets.type_name, round->type_name_pointer, 8,
 				  &round->type_len);
 	return err ?: read_segments(round);
 }
 
 /* --- third call: the rest of what is long, and the identities again --- */
 
-static int add_rest(struct round *round, struct part *part)
+static int add_rest(struct round *round, struct pending *item, struct part *part)
 {
 	if (part->want <= part->len)
 		return 0;
+	item->was_read = true;
 	part->rest = malloc(part->want);
 	if (!part->rest)
 		return -ENOMEM;
@@ -283,12 +324,14 @@ static int add_item_rest(struct round *round, struct pending *item)
 	const struct pbp_target *layout = &round->target->layout;
 	int err = 0;
 
-	if (layout->co_ident != PBP_NONE)
+	if (item->code.state == PY_CODE_OK)
+		err = add_rest(round, item, &item->name) ?:
+		      add_rest(round, item, &item->file) ?:
+		      add_rest(round, item, &item->table);
+	if (!err && item->was_read && layout->co_ident != PBP_NONE)
 		err = add_segment(round, item->code.address + layout->co_ident, item->ident_again,
 				  min_u64(layout->co_ident_bytes, PBP_IDENT_BYTES), &item->ident_len);
-	if (item->code.state != PY_CODE_OK)
-		return err;
-	return err ?: add_rest(round, &item->name) ?: add_rest(round, &item->file) ?: add_rest(round, &item->table);
+	return err;
 }
 
 static int read_rest(struct round *round)
@@ -323,7 +366,7 @@ static bool is_same_still(const struct round *round, const struct pending *item)
 	const struct pbp_target *layout = &round->target->layout;
 	size_t bytes = min_u64(layout->co_ident_bytes, PBP_IDENT_BYTES);
 
-	if (layout->co_ident == PBP_NONE)
+	if (!item->was_read || layout->co_ident == PBP_NONE)
 		return true;
 	return item->ident_len == bytes && !memcmp(item->ident_again, item->header + layout->co_ident, bytes);
 }
@@ -354,12 +397,23 @@ static bool is_shim(struct round *round, const struct py_code *code)
 	       (!strcmp(function, "<interpreter trampoline>") && !strcmp(file, "<shim>"));
 }
 
+/* Freed meanwhile: what the kernel side sent must do. A line table may be cut, then lines beyond are unknown. */
+static bool falls_back_on_offer(struct round *round, struct pending *item)
+{
+	uint32_t data = round->target->offsets.bytes_data;
+
+	if (item->name.offered < item->name.want || item->file.offered < item->file.want || item->table.offered < data)
+		return false;
+	item->table.want = min_u64(item->table.want, item->table.offered);
+	return true;
+}
+
 static void finish_item(struct round *round, struct pending *item)
 {
 	uint32_t data = round->target->offsets.bytes_data;
 	struct py_code *code = &item->code;
 
-	if (!is_same_still(round, item))
+	if (code->state == PY_CODE_OK && !is_same_still(round, item) && !falls_back_on_offer(round, item))
 		code->state = PY_CODE_GONE;
 	if (code->state != PY_CODE_OK)
 		return;
@@ -392,6 +446,7 @@ static void finish_round(struct round *round)
 			finish_item(round, &round->items[i]);
 }
 
+/* Keep what was found out, also that nothing was. */
 static int store_round(struct round *round)
 {
 	struct code_cache *cache = round->cache;
@@ -423,43 +478,51 @@ static int load_round(struct round *round)
 		free(round->items[i].file.rest);
 		free(round->items[i].table.rest);
 	}
+	round->count = 0;
 	return err;
 }
 
-static bool is_pending(const struct round *round, const struct pbp_frame *frame)
+static bool is_pending(const struct round *round, py_addr code, uint32_t ident)
 {
 	/* A handful in nearly every case: recursion repeats the newest. */
 	for (size_t i = round->count; i-- > 0;)
-		if (round->items[i].code.address == frame->code && round->items[i].code.ident == frame->ident)
+		if (round->items[i].code.address == code && round->items[i].code.ident == ident)
 			return true;
 	return false;
 }
 
-int code_cache__load(struct code_cache *cache, struct py_target *target, const struct pbp_frame *frames, size_t count)
+/* Put a code object on the round's list, if it is new. Runs the round when it is full. */
+static int want_code(struct round *round, py_addr code, uint32_t ident, const struct pbp_code *offer)
 {
-	struct round round = { .cache = cache, .target = target };
-	size_t next = 0;
+	struct pending *item;
+
+	if (code_cache__find(round->cache, code, ident) != PY_CODE_NONE || is_pending(round, code, ident))
+		return 0;
+	if (!round->items)
+		round->items = malloc(ROUND_CODES * sizeof(*round->items));
+	if (!round->items)
+		return -ENOMEM;
+	item = &round->items[round->count++];
+	*item = (struct pending){ .offer = offer, .code = { .address = code, .ident = ident } };
+	return round->count == ROUND_CODES ? load_round(round) : 0;
+}
+
+int code_cache__load(struct code_cache *cache, struct py_target *target, const struct pbp_frame *frames, size_t count,
+		     bool readable)
+{
+	struct round round = { .cache = cache, .target = target, .readable = readable };
 	int err = 0;
 
-	while (next < count && !err) {
-		round.count = 0;
-		for (; next < count && round.count < ROUND_CODES; next++) {
-			const struct pbp_frame *frame = &frames[next];
+	for (size_t i = 0; i < cache->offers.len && !err; i++) {
+		const struct pbp_code *offer = &cache->offers.items[i];
 
-			if (code_cache__find(cache, frame->code, frame->ident) != PY_CODE_NONE ||
-			    is_pending(&round, frame))
-				continue;
-			if (!round.items)
-				round.items = malloc(ROUND_CODES * sizeof(*round.items));
-			if (!round.items)
-				return -ENOMEM;
-			round.items[round.count] = (struct pending){ 0 };
-			round.items[round.count].code = (struct py_code){ .address = frame->code, .ident = frame->ident };
-			round.count++;
-		}
-		if (round.count)
-			err = load_round(&round);
+		err = want_code(&round, offer->code, offer->ident, offer);
 	}
+	for (size_t i = 0; i < count && !err; i++)
+		err = want_code(&round, frames[i].code, frames[i].ident, NULL);
+	if (!err && round.count)
+		err = load_round(&round);
+	cache->offers.len = 0;
 	free(round.items);
 	vec__free(&round.segments);
 	vec__free(&round.lengths);

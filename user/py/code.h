@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Code objects of one process: names, file, first line and line table, read once each. A code object is known by its address and its
+ * Code objects of one process: names, file, first line and line table, taken once each, from what the kernel side sent of them
+ * at the sample instant or, what it did not send, from the process. A code object is known by its address and its
  * identity at the sample instant (struct pbp_frame.ident), so an address that is used again for another function is another
  * entry, and one that was freed before it could be read stays unresolved instead of being guessed.
  */
@@ -38,6 +39,7 @@ struct py_code {
 struct code_cache {
 	struct strtab *strings; /* borrowed */
 	VEC(struct py_code) codes;
+	VEC(struct pbp_code) offers; /* sent by the kernel side, not taken in yet */
 	struct hmap index; /* of (address, identity) -> index in codes */
 	py_addr code_type; /* PyCode_Type of the process, once seen */
 	size_t table_bytes;
@@ -47,11 +49,16 @@ void code_cache__init(struct code_cache *cache, struct strtab *strings);
 void code_cache__clear(struct code_cache *cache);
 void code_cache__free(struct code_cache *cache);
 
+/* Take over a code object that the kernel side sent; the next load brings it into the cache. 0 or -ENOMEM. */
+int code_cache__offer(struct code_cache *cache, const struct pbp_code *record);
+
 /*
- * Make every (code, ident) of frames[0..count) known: the unknown ones are read in at most three system calls (a round of
- * 340). Frames that are known cost a look-up. 0, -ESRCH when the process is gone, -ENOMEM.
+ * Make every offered code object and every (code, ident) of frames[0..count) known. What was not offered, or not whole, is read in at
+ * most three system calls (a round of 340); not at all if the process's memory is no longer `readable`. Frames that are known
+ * cost a look-up. 0, -ESRCH when the process is gone, -ENOMEM.
  */
-int code_cache__load(struct code_cache *cache, struct py_target *target, const struct pbp_frame *frames, size_t count);
+int code_cache__load(struct code_cache *cache, struct py_target *target, const struct pbp_frame *frames, size_t count,
+		     bool readable);
 
 /* Index in codes of a loaded code object, PY_CODE_NONE when it was never asked for. */
 uint32_t code_cache__find(const struct code_cache *cache, py_addr code, uint32_t ident);

@@ -53,12 +53,27 @@ static uint64_t frame_bytes(const struct py_offsets *offsets)
 	return round_up_8(end);
 }
 
+static uint64_t code_bytes(const struct py_offsets *offsets)
+{
+	uint64_t end = 0;
+
+	cover(&end, offsets->object_type, 8);
+	cover(&end, offsets->var_object_size, 8);
+	cover(&end, offsets->code_firstlineno, 4);
+	cover(&end, offsets->code_version, 4);
+	cover(&end, offsets->code_filename, 8);
+	cover(&end, offsets->code_name, 8);
+	cover(&end, offsets->code_qualname, 8);
+	cover(&end, offsets->code_linetable, 8);
+	return round_up_8(end);
+}
+
 int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, uint16_t base_frame)
 {
-	uint64_t ts_bytes = thread_bytes(offsets), fr_bytes = frame_bytes(offsets);
+	uint64_t ts_bytes = thread_bytes(offsets), fr_bytes = frame_bytes(offsets), co_bytes = code_bytes(offsets);
 
 	/* The BPF program masks lengths by the size of its buffers, so a full buffer would read as 0. */
-	if (ts_bytes >= PBP_TSTATE_BYTES || fr_bytes >= PBP_FRAME_BYTES ||
+	if (ts_bytes >= PBP_TSTATE_BYTES || fr_bytes >= PBP_FRAME_BYTES || co_bytes >= PBP_CODE_BYTES ||
 	    fr_bytes > offsets->frame_localsplus || offsets->interp_next >= PBP_NONE ||
 	    offsets->interp_threads_head >= PBP_NONE || offsets->code_version >= PBP_NONE)
 		return -EOVERFLOW;
@@ -74,6 +89,10 @@ int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, ui
 	out->ts_attached_mask = UINT32_MAX;
 	out->ts_attached_want = TSTATE_ATTACHED;
 	out->cframe_frame = short_offset(offsets->cframe_current_frame);
+	out->co_bytes = co_bytes;
+	out->co_name = offsets->code_qualname == PY_ABSENT ? offsets->code_name : offsets->code_qualname;
+	out->co_filename = offsets->code_filename;
+	out->co_linetable = offsets->code_linetable;
 	out->fr_bytes = fr_bytes;
 	out->fr_previous = offsets->frame_previous;
 	out->fr_code = offsets->frame_executable;

@@ -90,6 +90,13 @@ static int take_stack(struct symbolizer *symbolizer, const struct pbp_stack *rec
 	return err;
 }
 
+static int take_code(struct symbolizer *symbolizer, const struct pbp_code *record)
+{
+	struct process *process = find_process(symbolizer, record->tgid);
+
+	return process ? code_cache__offer(&process->codes, record) : 0;
+}
+
 int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size)
 {
 	uint32_t type;
@@ -99,6 +106,8 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 	memcpy(&type, record, sizeof(type));
 	if (type == PBP_STACK && size >= sizeof(struct pbp_stack))
 		return take_stack(symbolizer, record, size);
+	if (type == PBP_CODE && size >= sizeof(struct pbp_code))
+		return take_code(symbolizer, record);
 	if (type == PBP_SAMPLE && size >= PBP_SAMPLE_SHORT) {
 		struct pbp_sample sample = { 0 };
 
@@ -189,8 +198,8 @@ static int load_codes(struct symbolizer *symbolizer, struct process *process)
 		memcpy(frames.items + frames.len, stack->raw, stack->count * sizeof(*stack->raw));
 		frames.len += stack->count;
 	}
-	if (!err && frames.len)
-		err = code_cache__load(&process->codes, &process->target, frames.items, frames.len);
+	if (!err)
+		err = code_cache__load(&process->codes, &process->target, frames.items, frames.len, process->attached);
 	vec__free(&frames);
 	/* A process that is gone leaves its unknown code objects unreadable, which is counted. */
 	return err == -ENOMEM ? err : 0;
@@ -203,8 +212,7 @@ static int resolve_stacks(struct symbolizer *symbolizer)
 	if (symbolizer->resolved == symbolizer->stacks.len)
 		return 0;
 	for (size_t i = 0; i < symbolizer->processes.len && !err; i++)
-		if (symbolizer->processes.items[i]->attached)
-			err = load_codes(symbolizer, symbolizer->processes.items[i]);
+		err = load_codes(symbolizer, symbolizer->processes.items[i]);
 	for (; symbolizer->resolved < symbolizer->stacks.len && !err; symbolizer->resolved++)
 		err = resolve_stack(symbolizer, &symbolizer->stacks.items[symbolizer->resolved]);
 	return err;
@@ -302,7 +310,8 @@ static void resolve_tail(struct symbolizer *symbolizer, struct tail_use *use)
 		use->node = *known;
 		return;
 	}
-	code_cache__load(&process->codes, &process->target, reader->frames.items, reader->frames.len);
+	code_cache__load(&process->codes, &process->target, reader->frames.items, reader->frames.len,
+			 true);
 	use->node = tail_path(symbolizer, process, reader, use->result, use->root);
 	if (use->node != TRIE_FULL)
 		hmap__set(&symbolizer->tail_nodes, key, use->node);

@@ -77,7 +77,7 @@ int symbolizer__add_process(struct symbolizer *symbolizer, struct process *proce
 /* Threads that are deep already: tell the kernel side what to look at in their tails. */
 void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *process);
 
-/* Take over one record (PBP_STACK or PBP_SAMPLE), whose frames are copied. 0, -ENOMEM, -EINVAL for a malformed one. */
+/* Take over one record (PBP_STACK, PBP_CODE or PBP_SAMPLE), whose frames are copied. 0, -ENOMEM, -EINVAL for a malformed one. */
 int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size);
 
 /* Name what is new and add the collected samples to the profile. 0 or -ENOMEM. */
