@@ -32,6 +32,7 @@ BPF_CFLAGS := -std=gnu11 -g -O2 -target bpf -mcpu=v3 -Wall -Wno-unused-function 
 SRCS  := $(sort $(wildcard user/base/*.c user/agg/*.c user/out/*.c user/os/*.c user/py/*.c user/run/*.c) user/options.c)
 OBJS  := $(SRCS:%.c=$(OUT)/%.o)
 TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
+LIVE_COMMON := $(filter-out tests/live/test_%,$(wildcard tests/live/*.c))
 LIVE_TESTS := $(patsubst tests/live/%.c,$(OUT)/live/%,$(sort $(wildcard tests/live/test_*.c)))
 
 .PHONY: all test test-plain test-live check-layers check-headers install clean
@@ -68,10 +69,10 @@ $(OUT)/tests/%: tests/unit/%.c $(OBJS)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(OBJS) $(LDFLAGS) $(LDLIBS) -lcriterion -o $@
 
-$(OUT)/live/%: tests/live/%.c $(wildcard tests/live/harness.c) $(OBJS)
+$(OUT)/live/%: tests/live/%.c $(LIVE_COMMON) $(OBJS)
 	$(call msg,TEST,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(wildcard tests/live/harness.c) $(OBJS) $(LDFLAGS) $(LDLIBS) -lcriterion -o $@
+	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(LIVE_COMMON) $(OBJS) $(LDFLAGS) $(LDLIBS) -lcriterion -lm -o $@
 
 build-tests: $(TESTS)
 build-live: $(LIVE_TESTS) $(OUT)/pybpfprof
