@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See harness.h.
+ */
+#include "harness.h"
+
+#include "base/util.h"
+
+#include <criterion/hooks.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READY_S	   60 /* a debug build on a busy machine */
+#define FINISH_S   60 /* over the duration */
+#define TRIES	   4
+#define TARGET_ENV "PBP_LIMIT=100" /* the target ends itself after that */
+
+static const struct target *last_target;
+static const struct run *last_run;
+
+/* --- the matrix --- */
+
+ReportHook(PRE_ALL)(struct criterion_test_set *tests)
+{
+	const struct python *pythons;
+	size_t count = pythons__all(&pythons);
+
+	printf("matrix:");
+	for (size_t i = 0; i < count; i++)
+		if (python__is_supported(&pythons[i]))
+			printf(" %s (%s)", pythons[i].version, pythons[i].kind);
+	printf("; refused:");
+	for (size_t i = 0; i < count; i++)
+		if (!python__is_supported(&pythons[i]))
+			printf(" %s (%s)", pythons[i].version, pythons[i].kind);
+	printf("\n");
+	fflush(stdout);
+}
+
+Test(matrix, is_complete)
+{
+	cr_assert_str_empty(pythons__missing(), "these Pythons should be there (scripts/test-pythons):%s",
+			    pythons__missing());
+}
+
+static struct criterion_test_params copy_of(const struct python **chosen, size_t count)
+{
+	struct python *copy = cr_malloc((count ?: 1) * sizeof(*copy));
+
+	for (size_t i = 0; i < count; i++)
+		copy[i] = *chosen[i];
+	return cr_make_param_array(struct python, copy, count);
+}
+
+struct criterion_test_params live_pythons(void)
+{
+	const struct python *chosen[16];
+	size_t count = 0;
+
+	for (size_t i = 0; PYTHONS_REQUIRED[i]; i++) {
+		const struct python *python = pythons__find(PYTHONS_REQUIRED[i], "debian")
+						      ?: pythons__find(PYTHONS_REQUIRED[i], NULL);
+		if (python)
+			chosen[count++] = python;
+	}
+	return copy_of(chosen, count);
+}
+
+static struct criterion_test_params filtered(bool (*takes)(const struct python *python))
+{
+	const struct python *pythons, *chosen[64];
+	size_t all = pythons__all(&pythons), count = 0;
+
+	for (size_t i = 0; i < all; i++)
+		if (takes(&pythons[i]))
+			chosen[count++] = &pythons[i];
+	return copy_of(chosen, count);
+}
+
+static bool is_old(const struct python *python)
+{
+	return !python__is_supported(python) && python->minor < 13;
+}
+
+struct criterion_test_params supported_pythons(void)
+{
+	return filtered(python__is_supported);
+}
+
+struct criterion_test_params old_pythons(void)
+{
+	return filtered(is_old);
+}
+
+const struct python *pick(const char *version, const char *kind)
+{
+	const struct python *python = pythons__find(version, kind);
+
+	cr_assert(python, "there is no Python %s here", version);
+	return python;
+}
+
+/* --- messages --- */
+
+const char *explain(const char *condition, const char *format, ...)
+{
+	char *text = NULL, *message;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = "";
+	va_end(args);
+	if (asprintf(&message, "Python %s, %s: %s\n  not so: %s\n%s%s",
+		     last_target ? last_target->python->version : "of no target",
+		     last_target ? last_target->name : "", text, condition,
+		     last_run ? "  the profiler said:\n" : "", last_run ? last_run->err : "") < 0)
+		return condition;
+	return message;
+}
+
+double percent(const struct run *run, uint64_t weight)
+{
+	return stacks__percent(&run->stacks, weight);
+}
+
+void check_each_stack(const struct run *run, bool (*is_right)(const struct stack *stack), const char *what)
+{
+	uint64_t wrong = 0;
+	const struct stack *example = NULL;
+
+	for (size_t i = 0; i < run->stacks.len; i++) {
+		if (is_right(&run->stacks.items[i]))
+			continue;
+		example = example ?: &run->stacks.items[i];
+		wrong += run->stacks.items[i].weight;
+	}
+	check(!wrong, "%s: %llu of %llu samples are not, such as %s (%zu frames)", what,
+	      (unsigned long long)wrong, (unsigned long long)run->stacks.total, stack__text(example),
+	      example->len);
+}
+
+/* --- targets --- */
+
+static void add_words(const char **argv, size_t *count, const char *const *words, size_t max)
+{
+	for (size_t i = 0; i < max && words[i]; i++)
+		argv[(*count)++] = words[i];
+}
+
+/* wrapper..., chroot ROOT PYTHON (or what stands in its place), program, args... */
+static void add_command(const char **argv, size_t *count, const struct start *how, char *file)
+{
+	char *words = strdup(how->python->command), *word;
+
+	add_words(argv, count, how->wrapper, ARRAY_SIZE(how->wrapper));
+	while ((word = strsep(&words, " ")))
+		argv[(*count)++] = word;
+	if (how->interpreter)
+		argv[*count - 1] = how->interpreter;
+	argv[(*count)++] = file;
+	add_words(argv, count, how->args, ARRAY_SIZE(how->args));
+	argv[*count] = NULL;
+}
+
+struct target *target__start(const struct start *how)
+{
+	struct target *target = calloc(1, sizeof(*target));
+	const char *argv[32], *name = how->rename ?: how->program;
+	struct child_config config = {.argv = argv, .group = true};
+	char from[CHILD_PATH], to[CHILD_PATH + 256];
+	size_t count = 0;
+
+	last_target = target;
+	last_run = NULL;
+	target->python = how->python;
+	snprintf(target->name, sizeof(target->name), "%s %s", name, how->args[0] ?: "");
+	target->folder = scratch_folder(how->python->root);
+	snprintf(to, sizeof(to), "%s/%s", target->folder, name);
+	snprintf(from, sizeof(from), "tests/targets/%s", how->program ?: "");
+	if (how->text)
+		write_file(to, how->text);
+	else
+		copy_file(from, to);
+	snprintf(target->file, sizeof(target->file), "%s", to + strlen(how->python->root));
+	add_command(argv, &count, how, target->file);
+	config.env[0] = TARGET_ENV;
+	for (size_t i = 0; i + 1 < ARRAY_SIZE(config.env) && how->env[i]; i++)
+		config.env[i + 1] = how->env[i];
+	target->child = child__start(&config);
+	target->pid = target->child->pid;
+	if (!how->not_ready)
+		check(child__wait_line(target->child, "ready", READY_S), "the target did not get ready: %s",
+		      child__err(target->child));
+	return target;
+}
+
+size_t marked_lines(const char *program, const char *mark, unsigned int *out, size_t max)
+{
+	char path[CHILD_PATH], comment[64], *text, *rest;
+	size_t count = 0;
+
+	snprintf(path, sizeof(path), "tests/targets/%s", program);
+	snprintf(comment, sizeof(comment), "# %s", mark);
+	rest = text = read_text(path);
+	for (unsigned int number = 1; rest && count < max; number++)
+		if (strstr(strsep(&rest, "\n"), comment))
+			out[count++] = number;
+	free(text);
+	check(count, "%s has no line marked %s", program, mark);
+	return count;
+}
+
+/* --- the profiler --- */
+
+const char *profiler_path(void)
+{
+	static char path[PATH_MAX];
+	ssize_t len = path[0] ? 0 : readlink("/proc/self/exe", path, sizeof(path) - 32);
+
+	if (path[0] && len > 0) {
+		path[len] = '\0';
+		/* build/live/test_x and build/pybpfprof */
+		for (int i = 0; i < 2; i++)
+			*strrchr(path, '/') = '\0';
+		strcat(path, "/pybpfprof");
+	}
+	return path;
+}
+
+static struct child *start_profiler(const char *const *args, const char *const *env)
+{
+	const char *argv[32] = {profiler_path()};
+	struct child_config config = {.argv = argv};
+	size_t count = 1;
+
+	add_words(argv, &count, args, ARRAY_SIZE(argv) - 2);
+	for (size_t i = 0; env && i < ARRAY_SIZE(config.env) && env[i]; i++)
+		config.env[i] = env[i];
+	return child__start(&config);
+}
+
+struct child *profiler__start(const char *const *args)
+{
+	return start_profiler(args, NULL);
+}
+
+double number_before(const char *text, const char *word)
+{
+	const char *found = strstr(text, word), *number = found;
+
+	if (!found)
+		return -1;
+	while (number > text && (isdigit((unsigned char)number[-1]) || number[-1] == '.'))
+		number--;
+	return number == found ? -1 : strtod(number, NULL);
+}
+
+static void read_report(struct report *report, const char *text)
+{
+	*report = (struct report){
+		.samples = number_before(text, " taken"),
+		.lost = number_before(text, " lost"),
+		.truncated = number_before(text, " truncated"),
+		.unverified = number_before(text, " unverified"),
+		.without_python = number_before(text, " without Python frames"),
+		.given = number_before(text, " given"),
+		.cpu_s = number_before(text, " s of CPU in "),
+		.wall_s = number_before(text, " s ("),
+		.resident_mb = number_before(text, " MB resident"),
+		.wakeups = number_before(text, " wake-ups"),
+	};
+}
+
+struct run *profiler__finish(struct child *profiler, const char *file)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	const char *fault;
+
+	run->child = profiler;
+	if (!child__wait(profiler, FINISH_S)) {
+		kill(profiler->pid, SIGKILL);
+		check(false, "the profiler does not end; it said: %s", child__err(profiler));
+	}
+	run->code = child__code(profiler);
+	run->out = child__out(profiler);
+	run->err = child__err(profiler);
+	last_run = run;
+	read_report(&run->report, run->err);
+	check(run->code < 128, "the profiler died of signal %d", run->code - 128);
+	if (file && !access(file, F_OK)) {
+		snprintf(run->file, sizeof(run->file), "%s", file);
+		fault = stacks__parse(&run->stacks, file);
+		check(!fault, "%s %s", file, fault);
+	}
+	return run;
+}
+
+void check_written(const struct run *run)
+{
+	const struct report *report = &run->report;
+
+	check(run->code == 0, "exit code %d", run->code);
+	check(run->file[0], "there is no profile");
+	check(report->samples >= 1, "the report says no number of samples");
+	check(run->stacks.total == report->samples, "the file has %llu samples, the report %.0f",
+	      (unsigned long long)run->stacks.total, report->samples);
+	check(report->wakeups >= 0 && report->wakeups <= 100 * report->wall_s + 10, "%.0f wake-ups in %.2f s",
+	      report->wakeups, report->wall_s);
+}
+
+/* Nothing else in the folder: no temporary file is left. */
+static void check_alone(const char *folder, const char *name)
+{
+	DIR *dir = opendir(folder);
+
+	check(dir, "%s is gone", folder);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		check(entry->d_name[0] != '.' || !strstr(entry->d_name, ".pybpfprof-"),
+		      "%s is left beside %s", entry->d_name, name);
+	closedir(dir);
+}
+
+static void check_target(const struct target *target)
+{
+	char state = process_state(target->pid);
+
+	check(state && !strchr("TtZX", state), "after the run the target is in state %c", state ?: '-');
+}
+
+struct run *profile__run(const struct request *request)
+{
+	const char *folder = scratch_folder("");
+	uint64_t min_samples = request->min_samples ?: 200;
+	double seconds = request->seconds ?: 1;
+	struct run *run;
+
+	for (int i = 0; i < TRIES; i++, seconds *= 2) {
+		char pid[16], duration[32], file[CHILD_PATH];
+		const char *args[24] = {"-p", pid, "-d", duration, "-r", request->rate ?: "999", "-o", file};
+		size_t count = 8;
+
+		snprintf(pid, sizeof(pid), "%d", request->target->pid);
+		snprintf(duration, sizeof(duration), "%.3f", seconds);
+		snprintf(file, sizeof(file), "%s/%d.collapsed", folder, i);
+		add_words(args, &count, request->args, ARRAY_SIZE(request->args));
+		run = profiler__finish(start_profiler(args, request->env), file);
+		check_written(run);
+		check_target(request->target);
+		check_alone(folder, file);
+		if (run->stacks.total >= min_samples)
+			return run;
+	}
+	check(false, "only %.0f samples in %.1f s", run->report.samples, run->report.wall_s);
+	return run;
+}
