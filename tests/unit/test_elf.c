@@ -636,6 +636,34 @@ Test(elf, sparse_file)
 	close(fd);
 }
 
+/* Counts that the first section header gives, in a file that is large enough for them. */
+Test(elf, extended_numbering)
+{
+	uint64_t before = proc__own_rss();
+	struct image image;
+	struct elf *elf = NULL;
+	int fd;
+
+	alarm(30);
+	make_image(&image, 0);
+	image.header.e_shnum = 0;
+	image.sections[0].sh_size = 1 << 22;
+	fd = file_of(&image, sizeof(image));
+	cr_assert_eq(ftruncate(fd, 1ull << 42), 0);
+	cr_expect_eq(elf__open(&elf, fd), -ENOEXEC);
+	elf__close(elf);
+	close(fd);
+
+	make_image(&image, 0);
+	image.header.e_phnum = PN_XNUM;
+	image.sections[0].sh_info = UINT32_MAX;
+	fd = file_of(&image, sizeof(image));
+	cr_assert_eq(ftruncate(fd, 1ull << 42), 0);
+	ask_all(fd);
+	close(fd);
+	cr_expect_lt(proc__own_rss(), before + (64 << 20));
+}
+
 /* A chain without an end in a large file: bounded by the number of symbols that we are ready to load. */
 Test(elf, endless_chain)
 {

@@ -27,15 +27,8 @@
 
 enum {
 	MAX_SEGMENTS = 4096,
-	MAX_DYNAMIC_BYTES = 65536,
-	MAX_NAME_TABLE = 1 << 24, /* section names */
-	MAX_TABLE = 1 << 28,	  /* bytes of one symbol or string table */
-	MAX_CHAIN = 4096,	  /* symbols with equal hashes */
-};
-
-/* Parts of the file. */
-struct symbol_table {
-	uint64_t symbols, symbols_len, strings, strings_len;
+	MAX_TABLE = 1 << 28, /* bytes of one symbol or string table */
+	MAX_CHAIN = 4096,    /* symbols of one hash bucket */
 };
 
 struct elf {
@@ -53,9 +46,9 @@ struct elf {
 /* ---- reading ---- */
 
 /* A copy of a part of the file, whole or NULL; libelf keeps it, and gives it again, until the file is closed. */
-static Elf_Data *load(const struct elf *elf, uint64_t offset, uint64_t len, uint64_t max_len, Elf_Type type)
+static Elf_Data *load(const struct elf *elf, uint64_t offset, uint64_t len, Elf_Type type)
 {
-	return len && len <= max_len ? elf_getdata_rawchunk(elf->file, offset, len, type) : NULL;
+	return len && len <= MAX_TABLE ? elf_getdata_rawchunk(elf->file, offset, len, type) : NULL;
 }
 
 static bool read_whole(const struct elf *elf, uint64_t offset, void *dest, size_t len)
@@ -104,7 +97,7 @@ static bool string_is(const Elf_Data *strings, uint64_t offset, const char *name
 
 /*
  * A file with section headers and e_shnum 0 says "see the first of them" (more than 65,279 sections, which no linked program
- * comes near). elf_begin would allocate and fill up to 2^32 descriptors for it: hundreds of GB.
+ * comes near). elf_begin would allocate and fill up to 2^32 descriptors for it.
  */
 static bool is_ours(const Elf64_Ehdr *header)
 {
@@ -136,9 +129,8 @@ static void load_headers(struct elf *elf)
 	if (elf->header->e_phentsize == sizeof(Elf64_Phdr) && elf->header->e_phnum <= MAX_SEGMENTS)
 		elf->segments = elf64_getphdr(elf->file);
 	elf->segments_cnt = elf->segments ? elf->header->e_phnum : 0;
-	if (elf->header->e_shentsize != sizeof(Elf64_Shdr) ||
-	    elf_getshdrnum(elf->file, &elf->sections_cnt))
-		elf->sections_cnt = 0;
+	if (elf->header->e_shentsize == sizeof(Elf64_Shdr))
+		elf_getshdrnum(elf->file, &elf->sections_cnt);
 }
 
 static void load_dynamic(struct elf *elf)
@@ -150,7 +142,7 @@ static void load_dynamic(struct elf *elf)
 
 	if (!segment)
 		return;
-	entries = load(elf, segment->p_offset, segment->p_filesz, MAX_DYNAMIC_BYTES, ELF_T_DYN);
+	entries = load(elf, segment->p_offset, segment->p_filesz, ELF_T_DYN);
 	for (int i = 0; gelf_getdyn(entries, i, &entry) && entry.d_tag != DT_NULL; i++) {
 		if (entry.d_tag == DT_GNU_HASH)
 			elf->gnu_hash = entry.d_un.d_val;
@@ -255,7 +247,7 @@ int elf__section(const struct elf *elf, const char *name, uint64_t *vaddr, uint6
 	Elf_Data *names = NULL;
 
 	if (table && table->sh_type == SHT_STRTAB)
-		names = load(elf, table->sh_offset, table->sh_size, MAX_NAME_TABLE, ELF_T_BYTE);
+		names = load(elf, table->sh_offset, table->sh_size, ELF_T_BYTE);
 	for (size_t i = 1; names && (found = section(elf, i)); i++) {
 		/* Sections that are not loaded have no address. */
 		if ((found->sh_flags & SHF_ALLOC) && string_is(names, found->sh_name, name)) {
@@ -286,7 +278,7 @@ static uint64_t count_by_gnu_hash(const struct elf *elf, uint64_t offset)
 	if (!read_whole(elf, offset, &header, sizeof(header)))
 		return 0;
 	offset += sizeof(header) + header.bloom_words * sizeof(uint64_t);
-	buckets = load(elf, offset, header.buckets_cnt * sizeof(uint32_t), MAX_TABLE, ELF_T_WORD);
+	buckets = load(elf, offset, header.buckets_cnt * sizeof(uint32_t), ELF_T_WORD);
 	for (size_t i = 0; buckets && i < header.buckets_cnt; i++)
 		last = max_u64(last, ((const uint32_t *)buckets->d_buf)[i]);
 	if (last < header.first_symbol)
@@ -318,41 +310,18 @@ bool elf__may_export(const struct elf *elf, const char *name)
 	return (word & bits) == bits;
 }
 
-static struct symbol_table table_by_dynamic(const struct elf *elf)
+static uint64_t count_dynamic_symbols(const struct elf *elf)
 {
-	struct symbol_table table = {.strings_len = elf->dynamic[DT_STRSZ]};
-	uint32_t counts[2] = {0}; /* nbucket, nchain = number of symbols */
-	uint64_t hash, count;
+	uint32_t counts[2]; /* nbucket, nchain = number of symbols */
+	uint64_t offset;
 
-	if (!offset_of_vaddr(elf, elf->dynamic[DT_SYMTAB], &table.symbols) ||
-	    !offset_of_vaddr(elf, elf->dynamic[DT_STRTAB], &table.strings))
-		return table;
-	if (offset_of_vaddr(elf, elf->dynamic[DT_HASH], &hash) && read_whole(elf, hash, counts, sizeof(counts)))
-		count = counts[1];
-	else
-		count = offset_of_vaddr(elf, elf->gnu_hash, &hash) ? count_by_gnu_hash(elf, hash) : 0;
-	table.symbols_len = count * sizeof(Elf64_Sym);
-	return table;
+	if (offset_of_vaddr(elf, elf->dynamic[DT_HASH], &offset) && read_whole(elf, offset, counts, sizeof(counts)))
+		return counts[1];
+	return offset_of_vaddr(elf, elf->gnu_hash, &offset) ? count_by_gnu_hash(elf, offset) : 0;
 }
 
-static struct symbol_table table_by_section(const struct elf *elf, uint32_t type)
+static bool find_symbol(Elf_Data *symbols, Elf_Data *strings, const char *name, struct elf_symbol *out)
 {
-	const Elf64_Shdr *symbols, *strings;
-
-	for (size_t i = 1; (symbols = section(elf, i)); i++) {
-		strings = symbols->sh_type == type ? section(elf, symbols->sh_link) : NULL;
-		if (strings && strings->sh_type == SHT_STRTAB)
-			return (struct symbol_table){symbols->sh_offset, symbols->sh_size, strings->sh_offset,
-						     strings->sh_size};
-	}
-	return (struct symbol_table){0};
-}
-
-static bool find_symbol(const struct elf *elf, struct symbol_table table, const char *name,
-			struct elf_symbol *out)
-{
-	Elf_Data *symbols = load(elf, table.symbols, table.symbols_len, MAX_TABLE, ELF_T_SYM);
-	Elf_Data *strings = load(elf, table.strings, table.strings_len, MAX_TABLE, ELF_T_BYTE);
 	GElf_Sym symbol;
 
 	for (int i = 0; strings && gelf_getsym(symbols, i, &symbol); i++) {
@@ -367,11 +336,33 @@ static bool find_symbol(const struct elf *elf, struct symbol_table table, const 
 	return false;
 }
 
+static bool find_in_dynamic(const struct elf *elf, const char *name, struct elf_symbol *out)
+{
+	uint64_t symbols, strings, len = count_dynamic_symbols(elf) * sizeof(Elf64_Sym);
+
+	return offset_of_vaddr(elf, elf->dynamic[DT_SYMTAB], &symbols) &&
+	       offset_of_vaddr(elf, elf->dynamic[DT_STRTAB], &strings) &&
+	       find_symbol(load(elf, symbols, len, ELF_T_SYM),
+			   load(elf, strings, elf->dynamic[DT_STRSZ], ELF_T_BYTE), name, out);
+}
+
+static bool find_in_section(const struct elf *elf, uint32_t type, const char *name, struct elf_symbol *out)
+{
+	const Elf64_Shdr *symbols, *strings;
+
+	for (size_t i = 1; (symbols = section(elf, i)); i++) {
+		strings = symbols->sh_type == type ? section(elf, symbols->sh_link) : NULL;
+		if (strings && strings->sh_type == SHT_STRTAB)
+			return find_symbol(load(elf, symbols->sh_offset, symbols->sh_size, ELF_T_SYM),
+					   load(elf, strings->sh_offset, strings->sh_size, ELF_T_BYTE), name, out);
+	}
+	return false;
+}
+
 int elf__symbol(const struct elf *elf, const char *name, struct elf_symbol *out)
 {
-	bool found = *name && (find_symbol(elf, table_by_dynamic(elf), name, out) ||
-			       find_symbol(elf, table_by_section(elf, SHT_DYNSYM), name, out) ||
-			       find_symbol(elf, table_by_section(elf, SHT_SYMTAB), name, out));
+	bool found = *name && (find_in_dynamic(elf, name, out) || find_in_section(elf, SHT_DYNSYM, name, out) ||
+			       find_in_section(elf, SHT_SYMTAB, name, out));
 
 	return found ? 0 : -ENOENT;
 }
