@@ -7,12 +7,14 @@
 
 /* Set by user space before load. */
 const volatile __u32 max_frames = PBP_MAX_FRAMES; /* budget of one walk, from the rate */
+const volatile __u32 want_names = 0;		  /* put the thread's name into samples */
 const volatile __u64 hash_seed = 1;		  /* random: a target cannot make two stacks collide on purpose */
 
 /* Written by user space, read here. */
 __u32 pidns_level = 0;	   /* depth of the profiler's pid namespace: ids are sent as it numbers them */
 __u32 reader_idle = 0;	   /* the reader has stopped polling: wake it for the next record */
-__u32 check_duplicates = 0; /* some threads may have both an inherited and an own event (thread born during attach) */
+__u32 watch_threads = 0;   /* threads were born since the first event was opened; set on either side */
+__u64 attach_ns = 0;	   /* CLOCK_MONOTONIC just before that */
 
 /* Written and read here. */
 __u64 last_wakeup_ns = 0;
@@ -111,13 +113,13 @@ struct {
 	__type(value, __u64);
 } sent_codes SEC(".maps");
 
-/* What is known of a thread that no slot could tell, or that has an event of its own. Keyed by kernel tid. */
+/* What is known of a thread that no slot could tell, or that was born during the run. Keyed by kernel tid. */
 struct thread {
 	__u64 start_time; /* of the task this is about: tids are reused */
 	__u64 tstate;	  /* last thread state found by a list walk, 0 = none */
 	__u64 retry_ns;	  /* no list walk before this time */
 	__u32 own_event;  /* an event was opened on this very thread */
-	__u32 reserved;
+	__u32 ticked;	  /* its task event has ticked at least once */
 };
 
 struct {

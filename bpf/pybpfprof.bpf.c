@@ -41,20 +41,41 @@ static __always_inline void fill_ids(struct pbp_sample *sample, struct task_stru
 }
 
 /*
+ * Is this tick not to be a sample? Only threads born during the run need a thought:
+ *
+ * The event that a thread inherits begins with a whole period, so a thread that lives shorter than that would never be seen. Until
+ * its own event has ticked once, a thread is sampled by events on the CPUs, which tick with the same period whoever runs; from
+ * then on by its own. That first tick counts every other time: it stands for the rest of a period that the thread will have run,
+ * on average, after its last tick.
+ *
  * A thread born while events were being attached can have two: one inherited from its parent, one of its own. The own
  * one counts.
  */
-static __always_inline bool is_duplicate(void *ctx, struct task_struct *task)
+static __always_inline bool skip_tick(void *ctx, struct task_struct *task)
 {
-	struct perf_event *event = NULL, *parent;
+	struct perf_event *event = NULL;
 	struct thread *thread;
+	bool on_cpu;
 
+	if (!watch_threads)
+		return false;
 	bpf_probe_read_kernel(&event, sizeof(event), ctx + __builtin_offsetof(struct bpf_perf_event_data_kern, event));
-	parent = BPF_CORE_READ(event, parent);
-	thread = thread_of(task, !parent);
-	if (thread && !parent)
+	on_cpu = BPF_CORE_READ(event, cpu) >= 0;
+	if (task->start_time <= attach_ns)
+		return on_cpu;
+	thread = thread_of(task, true);
+	if (!thread || on_cpu)
+		return !thread ? on_cpu : thread->ticked;
+	if (!BPF_CORE_READ(event, parent)) {
 		thread->own_event = 1;
-	return thread && parent && thread->own_event;
+	} else if (thread->own_event) {
+		count(PBP_COUNTER_DUPLICATE);
+		return true;
+	}
+	if (thread->ticked)
+		return false;
+	thread->ticked = 1;
+	return bpf_get_prandom_u32() & 1;
 }
 
 /* Is the interpreter collecting garbage, and how many code objects has it freed: one read where both lie close together. */
@@ -192,12 +213,12 @@ static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
 	memory = bpf_map_lookup_elem(&scratch_memory, &cpu);
 	if (!target || !memory)
 		return 0;
-	if (check_duplicates && is_duplicate(ctx, task)) {
-		count(PBP_COUNTER_DUPLICATE);
+	if (skip_tick(ctx, task))
 		return 0;
-	}
 	count(PBP_COUNTER_TICKS);
 	sample.time_ns = bpf_ktime_get_ns();
+	if (want_names)
+		bpf_get_current_comm(sample.comm, sizeof(sample.comm));
 	if (!(ctx->regs.cs & 3))
 		sample.flags |= PBP_SAMPLE_KERNEL;
 	if (!target->interpreters_head) {
@@ -251,6 +272,24 @@ int on_exec(void *ctx)
 	target->interpreters_head = 0; /* the old program's memory is gone; user space looks again */
 	if (bpf_ringbuf_output(&events, &record, sizeof(record), wakeup_flags(record.time_ns, true)))
 		count(PBP_COUNTER_LOST_PROCESS);
+	return 0;
+}
+
+/* A target's first new thread: from now on skip_tick() has to think, and user space puts events on the CPUs. */
+SEC("raw_tp/task_newtask")
+int on_new_thread(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pbp_process record = { .type = PBP_BIRTH };
+
+	if (watch_threads || !(ctx->args[1] & CLONE_THREAD))
+		return 0;
+	record.tgid = pidns_level ? local_id(BPF_CORE_READ(task, group_leader)) : task->tgid;
+	if (!bpf_map_lookup_elem(&targets, &record.tgid))
+		return 0;
+	record.time_ns = bpf_ktime_get_ns();
+	if (!bpf_ringbuf_output(&events, &record, sizeof(record), wakeup_flags(record.time_ns, true)))
+		watch_threads = 1;
 	return 0;
 }
 

@@ -80,6 +80,7 @@ enum pbp_record_type {
 	PBP_CODE,      /* struct pbp_code: a code object not sent before, ahead of the stack it is in */
 	PBP_SAMPLE,    /* struct pbp_sample */
 	PBP_EXEC,      /* struct pbp_process: a target called execve */
+	PBP_BIRTH,     /* struct pbp_process: a target has started a thread; sent for the first one only */
 };
 
 /* pbp_frame.flags */
@@ -159,6 +160,7 @@ struct pbp_sample {
 	__u64 leaf_instr;
 	__u64 tstate;	   /* address of the thread state, 0 = none */
 	__u64 generation;  /* code_object_generation, 0 = version has none */
+	char comm[16];	   /* name of the thread; empty unless want_names */
 	/* DEEP and FRAME_FAULT only; other samples end before this. */
 	__u64 link_frame;  /* address of the last frame walked, 0 = none was ... */
 	__u64 tail_frame;  /* ... and of the one after it, where the walk goes on */
@@ -228,7 +230,7 @@ static inline __u32 pbp_ident_fold(const __u64 *words, __u32 count)
 
 _Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
 _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
-_Static_assert(sizeof(struct pbp_sample) == 144, "pbp_sample is part of the ABI");
+_Static_assert(sizeof(struct pbp_sample) == 160, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_code) == 1312, "pbp_code is part of the ABI");
 _Static_assert(sizeof(struct pbp_target) == 104, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024, "a record must stay far below the ring's size");

@@ -50,6 +50,12 @@ struct bpf_perf_event_data {
 	__u64 addr;
 };
 
+/* uapi: linux/bpf.h, linux/sched.h */
+struct bpf_raw_tracepoint_args {
+	__u64 args[0];
+};
+#define CLONE_THREAD 0x00010000
+
 /* What the context of a perf_event program really is, behind struct bpf_perf_event_data; the same since 4.9. */
 struct perf_event;
 struct bpf_perf_event_data_kern {
@@ -91,6 +97,7 @@ struct task_struct {
 
 struct perf_event {
 	struct perf_event *parent; /* NULL unless inherited */
+	int cpu;		   /* -1 for an event on a task, else the CPU it ticks on */
 };
 
 #pragma clang attribute pop

@@ -5,6 +5,7 @@
  */
 #include "run/sampler.h"
 
+#include "base/hmap.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "base/vec.h"
@@ -18,6 +19,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -36,6 +38,8 @@ struct sampler {
 	struct bpf_program *program;
 	uint64_t period_ns;
 	int cpus;
+	bool watches_cpus;
+	uint64_t random;
 	int stats_fd; /* while it is open the kernel times BPF programs; -1 = not measured */
 	uint64_t *per_cpu; /* one value a CPU, to read counters into */
 	VEC(int) events;
@@ -43,6 +47,20 @@ struct sampler {
 	void *context;
 	char notes[128];
 };
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+static uint64_t random_u64(struct sampler *sampler)
+{
+	sampler->random += 0x9e3779b97f4a7c15ull;
+	return hmap_mix(sampler->random);
+}
 
 uint32_t sampler_frame_budget(uint32_t rate_hz)
 {
@@ -106,8 +124,10 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	uint64_t seed = 0;
 
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
-		seed = (uint64_t)getpid() << 32 ^ proc__own_cpu_ns();
-	skel->rodata->hash_seed = seed;
+		seed = (uint64_t)getpid() << 32 ^ monotonic_ns();
+	sampler->random = seed;
+	skel->rodata->hash_seed = random_u64(sampler);
+	skel->rodata->want_names = config->want_names;
 	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES) :
 							sampler_frame_budget(config->rate_hz);
 	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus);
@@ -239,40 +259,71 @@ int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate, 
 	return bpf_map_update_elem(fd, &key, witnesses, BPF_ANY) ? -errno : 0;
 }
 
-static int open_event(const struct sampler *sampler, pid_t tid)
+static int start_event(const struct sampler *sampler, int fd)
+{
+	uint64_t period = sampler->period_ns;
+
+	return ioctl(fd, PERF_EVENT_IOC_PERIOD, &period) ||
+			       ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) ||
+			       ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) ?
+		       -errno :
+		       0;
+}
+
+/* A timer on a thread, or (tid -1) on a CPU. */
+static int open_event(struct sampler *sampler, pid_t tid, int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = sampler->period_ns,
-		.inherit = 1,
-		.inherit_thread = 1,
+		/*
+		 * The first period is of random length, else what a thread runs after its last tick would be missing from
+		 * the profile: with many threads that do little each, a large part of it.
+		 */
+		.sample_period = 1 + random_u64(sampler) % sampler->period_ns,
+		.inherit = tid >= 0,
+		.inherit_thread = tid >= 0,
 		.exclude_idle = 1,
 		.disabled = 1,
 	};
-	int fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	int err;
 
 	if (fd < 0 && errno == EINVAL) {
 		attr.inherit_thread = 0; /* before 5.13: forked children are interrupted too, and ignored */
-		fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+		fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	}
 	if (fd < 0)
 		return -errno;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) ||
-	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0)) {
-		err = -errno;
+	err = start_event(sampler, fd) ?: vec__push(&sampler->events, fd);
+	if (err)
 		close(fd);
-		return err;
+	return err;
+}
+
+int sampler__watch_cpus(struct sampler *sampler)
+{
+	int watched = 0, err = 0;
+
+	if (sampler->watches_cpus)
+		return 0;
+	sampler->watches_cpus = true;
+	for (int cpu = 0; cpu < sampler->cpus; cpu++) {
+		int result = open_event(sampler, -1, cpu);
+
+		if (!result)
+			watched++;
+		else if (result != -ENODEV) /* offline */
+			err = result;
 	}
-	return fd;
+	return watched ? watched : err;
 }
 
 /* Attach to the threads of `tasks` that are not in `known`. Number of new ones, or the first real error. */
 static int attach_tasks(struct sampler *sampler, const struct proc_tasks *tasks, struct proc_tasks *known)
 {
-	int attached = 0, fd;
+	int attached = 0, err;
 
 	for (size_t i = 0, k = 0; i < tasks->tids.len; i++) {
 		pid_t tid = tasks->tids.items[i];
@@ -283,16 +334,12 @@ static int attach_tasks(struct sampler *sampler, const struct proc_tasks *tasks,
 			continue;
 		/* A thread that an earlier pass did not see may have inherited an event already. */
 		if (known->tids.len)
-			sampler->skel->bss->check_duplicates = 1;
-		fd = open_event(sampler, tid);
-		if (fd == -ESRCH)
+			sampler->skel->bss->watch_threads = 1;
+		err = open_event(sampler, tid, -1);
+		if (err == -ESRCH)
 			continue; /* the thread has ended */
-		if (fd < 0)
-			return fd;
-		if (vec__push(&sampler->events, fd)) {
-			close(fd);
-			return -ENOMEM;
-		}
+		if (err)
+			return err;
 		attached++;
 	}
 	return attached;
@@ -303,6 +350,8 @@ int sampler__attach(struct sampler *sampler, pid_t pid)
 	struct proc_tasks known = { 0 }, tasks = { 0 };
 	int total = 0, fresh = 0, err = 0;
 
+	if (!sampler->skel->bss->attach_ns)
+		sampler->skel->bss->attach_ns = monotonic_ns();
 	for (int pass = 0; pass < ATTACH_PASSES; pass++) {
 		err = proc__tasks(pid, &tasks);
 		if (err)

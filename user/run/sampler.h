@@ -23,6 +23,7 @@ struct sampler_config {
 	uint32_t rate_hz;
 	uint32_t max_frames; /* frames walked in the kernel at most; 0 = from the rate (sampler_frame_budget) */
 	enum sampler_program program;
+	bool want_names; /* samples carry the name of their thread */
 	bool measure; /* let the kernel time the program (a little more cost for every BPF program of the machine) */
 };
 
@@ -50,6 +51,12 @@ int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate, 
  * before 5.13: they do, and are ignored). Number of threads, or -errno when none could be had.
  */
 int sampler__attach(struct sampler *sampler, pid_t pid);
+
+/*
+ * The targets start threads: put timers on the CPUs too, which serve threads that end before their own first tick. They interrupt
+ * whoever runs there, so this is done only when it is needed. Number of CPUs, or -errno. Once is enough.
+ */
+int sampler__watch_cpus(struct sampler *sampler);
 
 /* Take all timers away again. Counters and waiting records stay. */
 void sampler__stop(struct sampler *sampler);

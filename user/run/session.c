@@ -160,6 +160,7 @@ static enum session_error open_sampler(struct session *session)
 	struct sampler_config config = { .rate_hz = session->config.rate_hz,
 					 .max_frames = session->config.kernel_frames,
 					 .program = session->config.program,
+					 .want_names = session->config.by_thread,
 					 .measure = log_enabled(LOG_DBG) };
 	char reason[256];
 	int err = sampler__open(&session->sampler, &config, reason, sizeof(reason));
@@ -267,6 +268,10 @@ static void handle_record(void *context, const void *record, size_t size)
 		log_first_sample(session, record);
 	if (type == PBP_EXEC && size >= sizeof(struct pbp_process)) {
 		handle_exec(session, record);
+		return;
+	}
+	if (type == PBP_BIRTH) {
+		sampler__watch_cpus(session->sampler);
 		return;
 	}
 	err = symbolizer__take(&session->symbolizer, record, size);

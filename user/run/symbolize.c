@@ -6,7 +6,6 @@
 #include "run/symbolize.h"
 
 #include "base/util.h"
-#include "os/proc.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -227,40 +226,46 @@ static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, cons
 	return frame == UINT32_MAX ? TRIE_FULL : trie__child(&symbolizer->profile->trie, parent, frame);
 }
 
-static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process, uint32_t tid)
+static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process, const struct pbp_sample *sample)
 {
 	uint32_t node = TRIE_ROOT;
-	char text[256], name[32];
+	char text[256];
 
 	if (symbolizer->by_process) {
 		snprintf(text, sizeof(text), "process %d (%s)", process->pid, process->command);
 		node = child_named(symbolizer, node, text);
 	}
 	if (symbolizer->by_thread && node != TRIE_FULL) {
-		if (proc__task_comm(process->pid, tid, name, sizeof(name)))
-			snprintf(name, sizeof(name), "ended");
-		snprintf(text, sizeof(text), "thread %u (%s)", tid, name);
+		snprintf(text, sizeof(text), "thread %u (%.16s)", sample->tid, sample->comm);
 		node = child_named(symbolizer, node, text);
 	}
 	return node;
 }
 
+static uint64_t root_key(const struct symbolizer *symbolizer, const struct pbp_sample *sample)
+{
+	uint64_t key = (uint64_t)sample->tgid << 32, name[2];
+
+	if (!symbolizer->by_thread)
+		return key;
+	/* The name too: tids are reused, and threads renamed. */
+	memcpy(name, sample->comm, sizeof(name));
+	return hmap_mix(hmap_mix(key | sample->tid) ^ name[0]) ^ hmap_mix(name[1]);
+}
+
 static uint32_t root_of(struct symbolizer *symbolizer, const struct process *process, const struct pbp_sample *sample)
 {
-	uint64_t key;
 	const uint64_t *known;
+	uint64_t key;
 	uint32_t node;
 
 	if (!symbolizer->by_process && !symbolizer->by_thread)
 		return TRIE_ROOT;
-	/* The thread state tells threads apart that had the same tid one after the other. */
-	key = (uint64_t)sample->tgid << 32;
-	if (symbolizer->by_thread)
-		key = hmap_mix(key | sample->tid) ^ sample->tstate;
+	key = root_key(symbolizer, sample);
 	known = hmap__get(&symbolizer->roots, key);
 	if (known)
 		return *known;
-	node = make_root(symbolizer, process, sample->tid);
+	node = make_root(symbolizer, process, sample);
 	hmap__set(&symbolizer->roots, key, node);
 	return node;
 }

@@ -61,7 +61,7 @@ struct symbolizer {
 	size_t stored_frames;
 	size_t resolved; /* stacks before this one are */
 	VEC(struct pbp_sample) samples; /* of this batch */
-	struct hmap roots;	 /* pid << 32 | tid -> trie node */
+	struct hmap roots;	 /* root_key() of a sample -> trie node */
 	struct hmap tail_nodes;	 /* hash of a tail and its root -> trie node */
 	VEC(struct tail_use) tails; /* the tails of this batch */
 	uint32_t no_python, unverified, truncated, unreadable; /* special frames */
