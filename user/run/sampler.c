@@ -19,6 +19,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -71,12 +72,14 @@ uint32_t sampler_frame_budget(uint32_t rate_hz)
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
-	char text[4096];
+	char *text; /* a verifier's log can be a megabyte, and its last lines say why */
 
 	if (!log_enabled(LOG_DBG) || level == LIBBPF_DEBUG)
 		return 0;
-	vsnprintf(text, sizeof(text), format, args);
+	if (vasprintf(&text, format, args) < 0)
+		return 0;
 	log_dbg("libbpf", "%s", text);
+	free(text);
 	return 0;
 }
 
@@ -146,6 +149,26 @@ static int set_pidns_level(struct pybpfprof_bpf *skel)
 	return 0;
 }
 
+static bool is_old_kernel(void)
+{
+	struct utsname name;
+	int major = 0, minor = 0;
+
+	return !uname(&name) && sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
+	       (major < 5 || (major == 5 && minor < 15));
+}
+
+static void log_program(const struct sampler *sampler)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+
+	if (log_enabled(LOG_DBG) && !bpf_obj_get_info_by_fd(bpf_program__fd(sampler->program), &info, &size))
+		log_dbg("sampler", "%s: %u instructions, %u looked at by the verifier, walks of at most %u frames",
+			bpf_program__name(sampler->program), info.xlated_prog_len / 8, info.verified_insns,
+			sampler__max_frames(sampler));
+}
+
 static int load(struct sampler *sampler, const struct sampler_config *config, char *reason, size_t reason_size)
 {
 	struct pybpfprof_bpf *skel = sampler->skel = pybpfprof_bpf__open();
@@ -162,6 +185,7 @@ static int load(struct sampler *sampler, const struct sampler_config *config, ch
 	err = pybpfprof_bpf__load(skel);
 	if (err)
 		goto out;
+	log_program(sampler);
 	step = "find the pid namespace";
 	err = set_pidns_level(skel);
 	if (err)
@@ -177,7 +201,9 @@ static int load(struct sampler *sampler, const struct sampler_config *config, ch
 out:
 	if (err)
 		snprintf(reason, reason_size, "cannot %s: %s%s", step, strerror(-err),
-			 err == -EPERM || err == -EACCES ? "" : " (-v shows the kernel's own words)");
+			 err == -EPERM || err == -EACCES ? "" :
+			 is_old_kernel()		 ? "; this kernel is older than 5.15" :
+							   "; -v shows the kernel's own words");
 	return err;
 }
 
