@@ -4,10 +4,14 @@
  * (tstate.bpf.h), walks its frames (walk.bpf.h) and sends a sample (emit.bpf.h). on_exec tells when a target becomes
  * another program. Everything the target owns is only read, and all of it is taken for hostile.
  */
+#ifdef __bpf__
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+#else
+#include "host_shim.h" /* tests/unit: the walker on memory images */
+#endif
 
 #include "pybpfprof.h"
 #include "maps.bpf.h"
