@@ -132,6 +132,14 @@ double percent(const struct run *run, uint64_t weight)
 	return stacks__percent(&run->stacks, weight);
 }
 
+void check_share(const struct run *run, const char *names, double expected, double points)
+{
+	double share = percent(run, stacks__exactly(&run->stacks, names));
+
+	check(share >= expected - points && share <= expected + points, "%s has %.2f %%, should have %.2f",
+	      names, share, expected);
+}
+
 void check_each_stack(const struct run *run, bool (*is_right)(const struct stack *stack), const char *what)
 {
 	uint64_t wrong = 0;

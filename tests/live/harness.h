@@ -129,6 +129,8 @@ struct run *profile__run(const struct request *request);
 void check_written(const struct run *run);
 
 double percent(const struct run *run, uint64_t weight);
+/* Fails unless the stacks that are exactly so ("<module>;run;a") have `expected` percent, within `points`. */
+void check_share(const struct run *run, const char *names, double expected, double points);
 /* The number that stands before a word of the report; -1 if it is not there. */
 double number_before(const char *text, const char *word);
 /* Fails with a look at the stack for any stack that `is_right` denies. */

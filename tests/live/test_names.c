@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Names of functions and files, whatever characters they are of, and the names of code that is made and freed
+ * while the program runs. That every profile is valid, printable UTF-8 is checked wherever one is read.
+ */
+#include "harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+EACH_PYTHON(names, of_all_kinds)
+{
+	static const char *const names[] = {
+		"plain", "café", "имя", "漢字", "𐐨", "Box.go", "outer.<locals>.inner", "<lambda>"};
+	struct run *run =
+		profile(start(python, "names.py"), .rate = "1999", .seconds = 1.5, .min_samples = 1000);
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		char stack[64];
+
+		snprintf(stack, sizeof(stack), "<module>;%s", names[i]);
+		check_share(run, stack, 12.5, 3);
+		check(strstr(run->out, names[i]), "%s is not in the table", names[i]);
+	}
+}
+
+/* Nothing that a terminal or a reader of the file would take for its own. */
+EACH_PYTHON(names, hostile)
+{
+	struct run *run = profile(start(python, "names.py", .args = {"hostile"}), .rate = "1999",
+				  .seconds = 1, .min_samples = 700);
+	size_t functions = 0;
+	uint64_t weight = 0;
+
+	for (size_t i = 0; i < run->stacks.len; i++) {
+		const struct stack *stack = &run->stacks.items[i];
+
+		if (stack->len != 2)
+			continue;
+		functions++;
+		weight += stack->weight;
+		check(fabs(percent(run, stack->weight) - 100.0 / 7) < 4, "%s has %.2f %%", stack__text(stack),
+		      percent(run, stack->weight));
+	}
+	check(functions == 7 && percent(run, weight) > 95, "%zu functions with %.2f %% together", functions,
+	      percent(run, weight));
+	for (const unsigned char *c = (const unsigned char *)run->out; *c; c++)
+		check((*c >= 0x20 && *c != 0x7f) || *c == '\n', "the table has the character 0x%02x", *c);
+}
+
+/* A byte that is no UTF-8 in the file's name, and a profiler in the C locale. */
+EACH_PYTHON(names, file_that_is_no_utf8)
+{
+	struct target *target = start(python, "spin.py", .rename = "b\377d.py");
+	struct run *run = profile(target, .seconds = 0.5, .min_samples = 50, .env = {"LC_ALL=C"});
+	const char *file;
+
+	check_share(run, "<module>;outer;middle;spin", 100, 1);
+	file = strrchr(run->stacks.items[0].frames[0].file, '/');
+	check(file && !strncmp(file, "/b", 2) && strstr(file, "xff") && strstr(file, "d.py"),
+	      "the file is called %s", file);
+}
+
+EACH_PYTHON(names, without_a_line_table)
+{
+	struct run *run = profile(start(python, "nolines.py"), .seconds = 0.5, .min_samples = 50);
+	const struct stack_frame *leaf;
+
+	check_share(run, "<module>;f", 100, 1);
+	leaf = stack__leaf(&run->stacks.items[0]);
+	check(leaf->line == 0 && strstr(leaf->file, "nolines.py"), "f is in %s, line %u", leaf->file,
+	      leaf->line);
+}
+
+/* --- code that comes and goes --- */
+
+EACH_PYTHON(names, of_evaluated_code)
+{
+	struct run *run = profile(start(python, "execd.py"));
+	uint64_t right = 0;
+
+	for (size_t i = 0; i < run->stacks.len; i++) {
+		const struct stack *stack = &run->stacks.items[i];
+
+		if (stack__is(stack, "<module>;<module>;hot") && !strcmp(stack->frames[1].file, "<string>") &&
+		    stack->frames[1].line == 1)
+			right += stack->weight;
+	}
+	check(percent(run, right) > 80, "<module>;<string>:<module>;hot has %.2f %%", percent(run, right));
+	check(percent(run, stacks__ending_in(&run->stacks, "hot")) - percent(run, right) < 0.5,
+	      "hot is called from elsewhere in %.2f %%",
+	      percent(run, stacks__ending_in(&run->stacks, "hot")) - percent(run, right));
+}
+
+/* One function gets a hundred names in turn, each with a new code object; addresses repeat. */
+EACH_PYTHON(names, of_replaced_code)
+{
+	struct run *run = profile(start(python, "execd.py", .args = {"replace"}), .rate = "1999",
+				  .seconds = 2, .min_samples = 2500);
+	double shares[100] = {0}, other = 0;
+
+	for (size_t i = 0; i < run->stacks.len; i++) {
+		const struct stack *stack = &run->stacks.items[i];
+		const char *name = stack__leaf(stack)->name;
+		unsigned int number;
+
+		if (sscanf(name, "gen_%u", &number) == 1 && number < 100)
+			shares[number] += percent(run, stack->weight);
+		else
+			other += percent(run, stack->weight);
+	}
+	check(other < 3, "%.2f %% are in no gen_N", other);
+	for (int i = 0; i < 100; i++)
+		check(shares[i] > 0.1 && shares[i] < 3, "gen_%d has %.2f %%", i, shares[i]);
+}
+
+/* Address, file and first line agree, yet it is another function. */
+EACH_PYTHON(names, of_code_at_a_used_address)
+{
+	struct run *run = profile(start(python, "execd.py", .args = {"same"}), .rate = "1999", .seconds = 2,
+				  .min_samples = 1500);
+	uint64_t alpha = stacks__ending_in(&run->stacks, "alpha");
+	uint64_t both = alpha + stacks__ending_in(&run->stacks, "omega");
+	double share = both ? 100.0 * alpha / both : 0;
+
+	check(fabs(share - 50) < 3, "alpha has %.2f %% of the two", share);
+}
+
+/* Ever new functions in ever new files, each freed after one call: most are named, and memory stays bounded.
+ */
+EACH_PYTHON(names, ever_new)
+{
+	struct run *run = profile(start(python, "execd.py", .args = {"fresh"}), .rate = "4999", .seconds = 2,
+				  .min_samples = 1000);
+	uint64_t named = 0;
+
+	for (size_t i = 0; i < run->stacks.len; i++) {
+		const struct stack_frame *leaf = stack__leaf(&run->stacks.items[i]);
+		unsigned int name, file;
+
+		if (sscanf(leaf->name, "u%u", &name) != 1 || !leaf->file[0])
+			continue;
+		check(sscanf(leaf->file, "gen%u.py", &file) == 1 && name == file, "%s is in %s", leaf->name,
+		      leaf->file);
+		named += run->stacks.items[i].weight;
+	}
+	check(percent(run, named) > 20, "%.2f %% are named", percent(run, named));
+	check(run->report.resident_mb > 0 && run->report.resident_mb < 64, "%.1f MB resident",
+	      run->report.resident_mb);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Stacks that change while they are read: not one may be a mixture of two moments. And deep ones: they are
+ * whole.
+ */
+#include "harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A profile of half a second to some seconds at 5 kHz, as the machine allows. */
+#define profile_fast(target, ...)                                                                            \
+	profile(target, .rate = "4999", .seconds = 1, .min_samples = 1500, ##__VA_ARGS__)
+
+static bool is_one_chain(const struct stack *stack)
+{
+	return !strcmp(stack->frames[0].name, "<module>") && stack->len <= 11 &&
+	       (stack->len == 1 || stack__count(stack, "x") == stack->len - 1 ||
+		stack__count(stack, "y") == stack->len - 1);
+}
+
+EACH_PYTHON(stacks, two_chains)
+{
+	struct run *run = profile_fast(start(python, "chains.py"));
+	double x = percent(run, stacks__with(&run->stacks, "x"));
+	double y = percent(run, stacks__with(&run->stacks, "y"));
+
+	for (size_t i = 0; i < run->stacks.len; i++) {
+		struct stack *stack = &run->stacks.items[i];
+
+		/* randint, of another file */
+		while (stack->len > 1 && strstr(stack__leaf(stack)->file, "random.py"))
+			stack->len--;
+	}
+	check_each_stack(run, is_one_chain, "<module> and one name repeated");
+	check(x > 20 && fabs(x - y) < 8, "x is in %.2f %%, y in %.2f %%", x, y);
+}
+
+static bool has_one_driver(const struct stack *stack)
+{
+	return stack__is(stack, "<module>;light;g") || stack__is(stack, "<module>;heavy;g") ||
+	       stack__is(stack, "<module>;light") || stack__is(stack, "<module>;heavy") ||
+	       stack__is(stack, "<module>");
+}
+
+EACH_PYTHON(stacks, generator_of_two_drivers)
+{
+	struct run *run = profile_fast(start(python, "gens.py"));
+	uint64_t light = stacks__exactly(&run->stacks, "<module>;light;g");
+	uint64_t heavy = stacks__exactly(&run->stacks, "<module>;heavy;g");
+	double share = light + heavy ? 100.0 * light / (light + heavy) : 0;
+
+	check_each_stack(run, has_one_driver, "g has one driver");
+	check(fabs(share - 25) < 4, "light has %.2f %% of g", share);
+}
+
+static bool is_prefix_of_yields(const struct stack *stack)
+{
+	return stack__is(stack, "<module>;c;b;a") || stack__is(stack, "<module>;c;b") ||
+	       stack__is(stack, "<module>;c") || stack__is(stack, "<module>");
+}
+
+EACH_PYTHON(stacks, generators_in_a_row)
+{
+	struct run *run = profile_fast(start(python, "gens.py", .args = {"yields"}));
+
+	check_each_stack(run, is_prefix_of_yields, "a prefix of <module>;c;b;a");
+	check(stacks__exactly(&run->stacks, "<module>;c;b;a"), "a was never seen");
+}
+
+static bool is_churn(const struct stack *stack)
+{
+	size_t base = 0;
+
+	while (base < stack->len && strstr(stack->frames[base].file, "threading.py"))
+		base++;
+	return (base == 3 && stack->len > 3 && stack->len <= 12 && !strcmp(stack->frames[3].name, "loop") &&
+		stack__count(stack, "churn") == stack->len - 4) ||
+	       stack__ends_in(stack, "Thread.join") || stack__is(stack, "<module>");
+}
+
+EACH_PYTHON(stacks, churn_in_threads)
+{
+	struct run *run = profile(start(python, "churn.py"), .rate = "9999", .min_samples = 1500);
+
+	check_each_stack(run, is_churn, "loop and up to 8 churn");
+}
+
+static bool is_shallow(const struct stack *stack)
+{
+	return !strcmp(stack->frames[0].name, "<module>") && stack->len <= 42 &&
+	       stack__count(stack, "d") == stack->len - 1;
+}
+
+/* What a deep stack left in memory does not show under a shallow one. */
+EACH_PYTHON(stacks, deep_and_shallow)
+{
+	struct run *run = profile_fast(start(python, "shallow.py"));
+
+	check_each_stack(run, is_shallow, "<module> and up to 41 d");
+	check(percent(run, stacks__exactly(&run->stacks, "<module>")) > 40, "<module> alone has %.2f %%",
+	      percent(run, stacks__exactly(&run->stacks, "<module>")));
+}
+
+static bool is_task(const struct stack *stack)
+{
+	return stack__count(stack, "leaf") <= 1 && stack__count(stack, "mid") <= 1;
+}
+
+EACH_PYTHON(stacks, two_tasks)
+{
+	struct run *run = profile_fast(start(python, "tasks.py"));
+	uint64_t both = stacks__ending_in(&run->stacks, "mid;leaf");
+	uint64_t leaf = stacks__ending_in(&run->stacks, "leaf");
+	double share = leaf ? 100.0 * both / leaf : 0;
+
+	check_each_stack(run, is_task, "no frame of a task twice");
+	check(fabs(share - 50) < 5, "mid;leaf has %.2f %% of leaf", share);
+}
+
+/* --- deep --- */
+
+static bool is_whole_deep(const struct stack *stack, size_t depth)
+{
+	return stack->len == 3 + depth + 1 && stack__count(stack, "down") == depth &&
+	       !strcmp(stack__leaf(stack)->name, "leaf") && strstr(stack->frames[2].file, "threading.py");
+}
+
+static void check_deep(const struct python *python, const char *depth, size_t frames, const char *kernel)
+{
+	struct target *target = start(python, "deep.py", .args = {depth});
+	struct run *run = kernel ? profile(target, .min_samples = 150, .args = {"--kernel-frames", kernel})
+				 : profile(target, .min_samples = 150);
+	uint64_t whole = 0;
+
+	for (size_t i = 0; i < run->stacks.len; i++)
+		whole += is_whole_deep(&run->stacks.items[i], frames) ? run->stacks.items[i].weight : 0;
+	/* The main thread waits in join and may show up once. */
+	check(percent(run, whole) >= 99.9 || run->stacks.total - whole <= 1, "%.2f %% are whole",
+	      percent(run, whole));
+}
+
+EACH_PYTHON(deep, five_thousand)
+{
+	check_deep(python, "5000", 5000, NULL);
+	check_deep(python, "5000", 5000, "64");
+}
+
+EACH_PYTHON(deep, twenty_thousand)
+{
+	check_deep(python, "20000", 20000, NULL);
+}
+
+/* What is unverified or truncated is counted and shown as such; of the rest each is right. */
+static bool is_marked(const struct stack *stack)
+{
+	return stack->frames[0].name[0] == '[';
+}
+
+static bool is_deepchurn(const struct stack *stack)
+{
+	size_t start =
+		is_marked(stack); /* one that just fits may be marked, and begin with <module> all the same */
+
+	if (start && strcmp(stack->frames[1].name, "<module>"))
+		return stack__count(stack, "f") == stack->len - 1;
+	return !strcmp(stack->frames[start].name, "<module>") && stack->len <= start + 702 &&
+	       stack__count(stack, "f") == stack->len - 1 - start;
+}
+
+static void check_marks(const struct run *run)
+{
+	uint64_t marked = 0;
+
+	for (size_t i = 0; i < run->stacks.len; i++)
+		marked += is_marked(&run->stacks.items[i]) ? run->stacks.items[i].weight : 0;
+	check(marked == run->report.unverified + run->report.truncated + run->report.without_python,
+	      "%llu samples are marked in the profile", (unsigned long long)marked);
+}
+
+EACH_PYTHON(deep, going_down_and_up)
+{
+	struct target *target = start(python, "deepchurn.py");
+
+	for (int i = 0; i < 2; i++) {
+		struct run *run = i ? profile(target, .args = {"--kernel-frames", "64"}) : profile(target);
+
+		check_each_stack(run, is_deepchurn, "<module> and up to 701 f");
+		check_marks(run);
+	}
+}
+
+static bool has_matching_ends(const struct stack *stack)
+{
+	return !(stack__count(stack, "A") && (stack__count(stack, "B") || stack__count(stack, "tagB"))) &&
+	       !(stack__count(stack, "B") && (stack__count(stack, "A") || stack__count(stack, "tagA"))) &&
+	       stack->len <= 2 + 700 + 1;
+}
+
+static uint64_t tagged(const struct run *run, const char *base, const char *tag)
+{
+	uint64_t weight = 0;
+
+	for (size_t i = 0; i < run->stacks.len; i++)
+		if (stack__count(&run->stacks.items[i], base) && stack__count(&run->stacks.items[i], tag))
+			weight += run->stacks.items[i].weight;
+	return weight;
+}
+
+EACH_PYTHON(deep, two_ends)
+{
+	struct target *target = start(python, "deepends.py");
+
+	for (int i = 0; i < 2; i++) {
+		struct run *run =
+			i ? profile_fast(target, .args = {"--kernel-frames", "64"}) : profile_fast(target);
+
+		check_each_stack(run, has_matching_ends, "both ends are of one moment");
+		check_marks(run);
+		check(tagged(run, "A", "tagA") && tagged(run, "B", "tagB"), "no stack has both ends");
+	}
+}
+
+static bool is_await(const struct stack *stack)
+{
+	return stack__count(stack, "level") <= 900;
+}
+
+EACH_PYTHON(deep, awaits)
+{
+	struct run *run = profile(start(python, "awaits.py"), .min_samples = 100);
+	uint64_t whole = 0;
+
+	check_each_stack(run, is_await, "up to 900 level");
+	for (size_t i = 0; i < run->stacks.len; i++)
+		whole +=
+			stack__count(&run->stacks.items[i], "level") == 900 ? run->stacks.items[i].weight : 0;
+	check(percent(run, whole) > 50, "%.2f %% are 900 deep", percent(run, whole));
+}
