@@ -9,9 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
-#else
-#include "host_shim.h" /* tests/unit: the walker on memory images */
-#endif
+#endif /* else tests/unit/host_shim.h */
 
 #include "pybpfprof.h"
 #include "maps.bpf.h"
@@ -152,6 +150,67 @@ static __always_inline __u32 witness_hash(const struct pbp_target *target, struc
 			      scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_previous));
 }
 
+struct witness_scan {
+	const struct pbp_target *target;
+	struct scratch *scratch;
+	const struct pbp_witnesses *list;
+};
+
+static long witness_step(__u32 i, struct witness_scan *scan)
+{
+	__u32 slot = i & (PBP_WITNESSES - 1);
+
+	if (i >= PBP_WITNESSES || i >= scan->list->count)
+		return 1;
+	scan->scratch->witnesses[slot] = witness_hash(scan->target, scan->scratch, scan->list->frames[slot]);
+	return 0;
+}
+
+LOOP_BODY(witness_step, struct witness_scan)
+
+/* The walk stops here, the stack goes on: say how some of the frames further down look at this instant. */
+static __always_inline void look_at_witnesses(struct pbp_sample *sample, const struct pbp_target *target,
+					      struct scratch *scratch, bool use_loop)
+{
+	struct pbp_witness_key key = { .tstate = sample->tstate, .tgid = sample->tgid };
+	struct pbp_witnesses *list = bpf_map_lookup_elem(&witness_lists, &key);
+	struct witness_scan scan = { .target = target, .scratch = scratch, .list = list };
+
+	if (!list)
+		return;
+	sample->witness_version = list->version;
+	sample->witness_count = list->count;
+	repeat(use_loop, PBP_WITNESSES, witness_step, &scan);
+	__builtin_memcpy(sample->witnesses, scratch->witnesses, sizeof(sample->witnesses));
+}
+
+/*
+ * What identities of code objects hold for: where the interpreter counts code objects that are freed, until the next one is;
+ * else for one walk.
+ */
+static __always_inline __u64 ident_stamp(const struct pbp_sample *sample, const struct pbp_target *target,
+					 struct scratch *scratch)
+{
+	__u64 interp = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_interp);
+
+	if (!target->in_generation)
+		return ++scratch->walks;
+	return hash_mix(hash_mix(interp ^ (__u64)sample->tgid << 32, sample->generation), target->epoch) | 1ull << 63;
+}
+
+static __always_inline __u32 witness_hash(const struct pbp_target *target, struct scratch *scratch, __u64 address)
+{
+	__u8 *bytes = scratch->window;
+	__u64 instr;
+
+	if (bpf_probe_read_user(bytes, target->fr_bytes & (PBP_FRAME_BYTES - 1), (void *)address))
+		return 0;
+	instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr) :
+					    scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
+	return pbp_frame_hash(scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask, instr,
+			      scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_previous));
+}
+
 /* The walk stops here, the stack goes on: say how some of the frames further down look at this instant. */
 static __always_inline void look_at_witnesses(struct pbp_sample *sample, const struct pbp_target *target,
 					      struct scratch *scratch)
@@ -192,7 +251,7 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 		sample->status = walk->faulted ? PBP_STATUS_FRAME_FAULT : PBP_STATUS_DEEP;
 		sample->link_frame = walk->last_frame;
 		sample->tail_frame = walk->frame;
-		look_at_witnesses(sample, target, scratch);
+		look_at_witnesses(sample, target, scratch, use_loop);
 		*urgent = true;
 	} else if (!walk->count) {
 		sample->status = PBP_STATUS_NO_FRAMES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Thread state -> chain of frames. One walker for all versions, driven by struct pbp_target; no CPython offset is written here.
- * Also compiled for the host, where tests run it on memory images (tests/host_shim.h). The thread being walked is the interrupted
+ * Also compiled for the host, where tests run it on memory images (tests/unit/test_walk.c). The thread being walked is the interrupted
  * one, so its chain cannot change meanwhile; it can still be garbage, so every step is bounded and masked.
  */
 #pragma once
