@@ -82,6 +82,7 @@ struct scratch {
 	__u64 walks;
 	struct walk walk;
 	struct pbp_code code;
+	__u32 witnesses[PBP_WITNESSES];
 	struct pbp_stack stack; /* header of the record; its frames follow */
 	struct pbp_frame frames[PBP_MAX_FRAMES];
 };

@@ -184,48 +184,6 @@ static __always_inline void look_at_witnesses(struct pbp_sample *sample, const s
 	__builtin_memcpy(sample->witnesses, scratch->witnesses, sizeof(sample->witnesses));
 }
 
-/*
- * What identities of code objects hold for: where the interpreter counts code objects that are freed, until the next one is;
- * else for one walk.
- */
-static __always_inline __u64 ident_stamp(const struct pbp_sample *sample, const struct pbp_target *target,
-					 struct scratch *scratch)
-{
-	__u64 interp = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_interp);
-
-	if (!target->in_generation)
-		return ++scratch->walks;
-	return hash_mix(hash_mix(interp ^ (__u64)sample->tgid << 32, sample->generation), target->epoch) | 1ull << 63;
-}
-
-static __always_inline __u32 witness_hash(const struct pbp_target *target, struct scratch *scratch, __u64 address)
-{
-	__u8 *bytes = scratch->window;
-	__u64 instr;
-
-	if (bpf_probe_read_user(bytes, target->fr_bytes & (PBP_FRAME_BYTES - 1), (void *)address))
-		return 0;
-	instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr) :
-					    scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
-	return pbp_frame_hash(scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask, instr,
-			      scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_previous));
-}
-
-/* The walk stops here, the stack goes on: say how some of the frames further down look at this instant. */
-static __always_inline void look_at_witnesses(struct pbp_sample *sample, const struct pbp_target *target,
-					      struct scratch *scratch)
-{
-	struct pbp_witness_key key = { .tstate = sample->tstate, .tgid = sample->tgid };
-	struct pbp_witnesses *list = bpf_map_lookup_elem(&witness_lists, &key);
-
-	if (!list)
-		return;
-	sample->witness_version = list->version;
-	sample->witness_count = list->count;
-	for (int i = 0; i < PBP_WITNESSES && i < list->count; i++)
-		sample->witnesses[i] = witness_hash(target, scratch, list->frames[i]);
-}
-
 /* Walk the thread whose state is in scratch and fill in the sample. Returns whether the sample may be sent. */
 static __always_inline bool take_stack(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch,
 				       bool use_loop, bool *urgent)
