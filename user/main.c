@@ -4,6 +4,7 @@
  * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted.
  */
 #include "base/log.h"
+#include "base/util.h"
 #include "options.h"
 #include "out/summary.h"
 #include "out/writer.h"
@@ -114,13 +115,34 @@ static void print_lines(void (*format)(struct session *session, struct buf *out)
 	buf__free(&text);
 }
 
+/* What a second Ctrl-C still has to remove; NULL = nothing. */
+static const struct recording *unfinished;
+
+/* Quits at once, but leaves no temporary file behind. Only what is safe in a signal handler. */
+static void quit_at_once(int signal)
+{
+	for (size_t i = 0; unfinished && i < unfinished->open; i++)
+		if (unfinished->outputs[i].tmp_path)
+			unlink(unfinished->outputs[i].tmp_path);
+	_exit(128 + signal);
+}
+
+static void quit_on_second_signal(const struct recording *recording)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+	unfinished = recording;
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		signal(signals[i], quit_at_once);
+	session__release_signals(recording->session);
+}
+
 /* Everything that was sampled, to wherever it was asked for. */
 static int finish(struct recording *recording, enum session_end end)
 {
 	bool failed;
 
-	/* A second Ctrl-C during a long write quits at once. */
-	session__release_signals(recording->session);
+	quit_on_second_signal(recording);
 	if (!session__profile(recording->session)->samples) {
 		struct buf text = { 0 };
 
@@ -160,6 +182,7 @@ static int record(const struct options *options)
 		else
 			code = finish(&recording, session__run(recording.session, write_snapshot, &recording));
 	}
+	unfinished = NULL;
 	session__close(recording.session);
 	for (size_t i = 0; i < recording.open; i++)
 		output__close(&recording.outputs[i]);

@@ -58,7 +58,7 @@ void session__report(struct session *session, struct buf *out);
 /* Why there are no samples, one line. Only if profile->samples is 0. */
 void session__explain_empty(struct session *session, struct buf *out);
 
-/* From now on signals act as they did before session__open: a further Ctrl-C ends the program. */
+/* From now on signals are delivered again: a further Ctrl-C does what its handler does. */
 void session__release_signals(struct session *session);
 
 void session__close(struct session *session);
