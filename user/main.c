@@ -12,6 +12,7 @@
 #include "run/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,11 +196,20 @@ static int doctor_code(enum doctor_verdict verdict)
 	return verdict == DOCTOR_OK ? 0 : verdict == DOCTOR_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_FAILED;
 }
 
+/* A closed standard descriptor must not become an output file's. Reads and writes still fail, as they would have. */
+static void occupy_standard_fds(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			_exit(EXIT_FAILED);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
 	int code = EXIT_USAGE;
 
+	occupy_standard_fds();
 	/* A closed pipe is an error of the write, not the end of the program. */
 	signal(SIGPIPE, SIG_IGN);
 	if (options__parse(&options, argc, argv))
