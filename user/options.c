@@ -60,8 +60,8 @@ static const char HELP_HEAD[] =
 	"  -d, --duration TIME     30, 30s, 2m, 500ms; without it until Ctrl-C or until the processes end\n"
 	"  -r, --rate HZ           samples per second of CPU time: 99, 1000, 10k (default 99, at most 20k)\n"
 	"  -o, --output FILE       write the profile; may be given several times, the suffix chooses the format;\n"
-	"                          - is stdout\n"
-	"      --format NAME       the format of every -o whose suffix does not say\n"
+	"                          - is stdout, without the table then\n"
+	"      --format NAME       the format of every -o without a suffix (default collapsed)\n"
 	"      --line              group by executing line (default)\n"
 	"      --function          group by function\n"
 	"  -t, --threads           tell threads apart\n"
@@ -259,14 +259,24 @@ static int take_option(struct options *options, int option, const char *value, c
 	return -EINVAL; /* getopt has told */
 }
 
+/* For a name that has no suffix at all; a suffix that means nothing here is more likely a mistake. */
+static const struct writer *default_writer(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strchr(slash ? slash : path, '.') ? NULL : writer__by_name("collapsed");
+}
+
 static int choose_writers(struct options *options, const struct writer *format)
 {
 	for (size_t i = 0; i < options->outputs.len; i++) {
 		struct output_option *output = &options->outputs.items[i];
 
 		output->writer = writer__by_path(output->path);
-		if (format && !output->writer)
-			output->writer = format;
+		if (!output->writer)
+			output->writer = format ? format : default_writer(output->path);
+		/* Two formats in one stream would be neither. */
+		options->quiet |= !strcmp(output->path, "-");
 		if (!output->writer) {
 			log_err("-o %s: the suffix names no format; use --format (--help lists them)", output->path);
 			return -EINVAL;
