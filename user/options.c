@@ -61,7 +61,7 @@ static const char HELP_HEAD[] =
 	"  -r, --rate HZ           samples per second of CPU time: 99, 1000, 10k (default 99, at most 20k)\n"
 	"  -o, --output FILE       write the profile; may be given several times, the suffix chooses the format;\n"
 	"                          - is stdout, without the table then\n"
-	"      --format NAME       the format of every -o without a suffix (default collapsed)\n"
+	"      --format NAME       the format of every -o, whatever its suffix (without one: collapsed)\n"
 	"      --line              group by executing line (default)\n"
 	"      --function          group by function\n"
 	"  -t, --threads           tell threads apart\n"
@@ -272,9 +272,9 @@ static int choose_writers(struct options *options, const struct writer *format)
 	for (size_t i = 0; i < options->outputs.len; i++) {
 		struct output_option *output = &options->outputs.items[i];
 
-		output->writer = writer__by_path(output->path);
+		output->writer = format ? format : writer__by_path(output->path);
 		if (!output->writer)
-			output->writer = format ? format : default_writer(output->path);
+			output->writer = default_writer(output->path);
 		/* Two formats in one stream would be neither. */
 		options->quiet |= !strcmp(output->path, "-");
 		if (!output->writer) {
