@@ -32,7 +32,7 @@ BPF_CFLAGS := -std=gnu11 -g -O2 -target bpf -mcpu=v3 -Wall -Wno-unused-function 
 SRCS  := $(sort $(wildcard user/base/*.c user/agg/*.c user/out/*.c user/os/*.c user/py/*.c user/run/*.c) user/options.c)
 OBJS  := $(SRCS:%.c=$(OUT)/%.o)
 TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
-LIVE_COMMON := $(filter-out tests/live/test_%,$(wildcard tests/live/*.c))
+LIVE_OBJS := $(patsubst tests/%.c,$(OUT)/%.o,$(filter-out tests/live/test_%,$(wildcard tests/live/*.c)))
 LIVE_TESTS := $(patsubst tests/live/%.c,$(OUT)/live/%,$(sort $(wildcard tests/live/test_*.c)))
 
 .PHONY: all test test-plain test-live check-layers check-headers install clean
@@ -69,10 +69,15 @@ $(OUT)/tests/%: tests/unit/%.c $(OBJS)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(OBJS) $(LDFLAGS) $(LDLIBS) -lcriterion -o $@
 
-$(OUT)/live/%: tests/live/%.c $(LIVE_COMMON) $(OBJS)
-	$(call msg,TEST,$@)
+# Live tests: the same, with what they share, on real Pythons.
+$(OUT)/live/%.o: tests/live/%.c
+	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(LIVE_COMMON) $(OBJS) $(LDFLAGS) $(LDLIBS) -lcriterion -lm -o $@
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(OUT)/live/%: $(OUT)/live/%.o $(LIVE_OBJS) $(OBJS)
+	$(call msg,TEST,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lcriterion -lm -o $@
 
 build-tests: $(TESTS)
 build-live: $(LIVE_TESTS) $(OUT)/pybpfprof
