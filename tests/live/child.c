@@ -216,6 +216,22 @@ const char *child__wait_line(struct child *child, const char *start, double seco
 	}
 }
 
+bool child__wait_message(struct child *child, const char *text, double seconds)
+{
+	double end = seconds_now() + seconds;
+
+	for (;;) {
+		bool over = child__wait(child, 0);
+		char *err = read_text(child->err);
+		bool found = strstr(err, text);
+
+		free(err);
+		if (found || over || seconds_now() > end)
+			return found;
+		pause_for(0.005);
+	}
+}
+
 char process_state(pid_t pid)
 {
 	char path[64], *text, *state;

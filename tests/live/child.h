@@ -42,6 +42,8 @@ const char *child__err(const struct child *child);
 /* Waits until its stdout holds a line that starts so; the rest of that line, or NULL when the time is over.
  */
 const char *child__wait_line(struct child *child, const char *start, double seconds);
+/* Waits until its stderr has that text. */
+bool child__wait_message(struct child *child, const char *text, double seconds);
 
 /* "R", "S", "T", ... of /proc/PID/status; 0 if there is no such process. */
 char process_state(pid_t pid);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """execs.py [SECONDS] [PYTHON]: busy for SECONDS (default 2), then becomes another process image of PYTHON (default:
-the same Python) by exec, with the same pid, and is busy again.
+the same Python) by exec, with the same pid, prints "after" and is busy again.
 
 Right profile: <module>;before until the exec, <module>;after from then on.
 """
@@ -24,6 +24,7 @@ def after():
 
 
 if sys.argv[1:] == ["--after"]:
+    print("after", flush=True)
     after()
 print("ready", flush=True)
 before(float(sys.argv[1]) if len(sys.argv) > 1 else 2)
