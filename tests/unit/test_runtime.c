@@ -433,6 +433,22 @@ Test(runtime, the_live_one_of_two_without_headers)
 	two_copies(false, NO_SECTIONS);
 }
 
+Test(runtime, of_two_live_ones_the_one_with_more_threads)
+{
+	uint8_t *first = load_file(make_file("libpython3.14.so.1.0", SECTIONS), NULL);
+	uint8_t *second = load_file(make_file("libpython3.14.so.1.0", SECTIONS), NULL);
+
+	bring_to_life(first);
+	memcpy(second, runtime, sizeof(runtime));
+	put_u64(second, FAKE_HEAD, address_of(&interps[1]));
+	fake_interp(&interps[1], 0, NULL, &tstates[2]);
+	fake_tstate(&tstates[2], &interps[1], NULL, NULL, 0x9000);
+	expect_found(first, "section");
+	put_u64(first, FAKE_HEAD, address_of(&interps[1]));
+	put_u64(second, FAKE_HEAD, address_of(&interps[0]));
+	expect_found(second, "section");
+}
+
 /* dlmopen: one inode, two load addresses. */
 Test(runtime, one_file_loaded_twice)
 {

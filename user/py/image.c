@@ -37,7 +37,9 @@ static int compare_images(const void *a, const void *b)
 {
 	const struct image *x = a, *y = b;
 
-	return x->entries[0]->start < y->entries[0]->start ? -1 : 1;
+	uint64_t first = x->entries[0]->start, second = y->entries[0]->start;
+
+	return (first > second) - (first < second);
 }
 
 /*

@@ -14,7 +14,7 @@
 
 /*
  * X(field). All are byte offsets into the struct that the first word names, except *_size. Names follow CPython's
- * _Py_DebugOffsets where it has them.
+ * _Py_DebugOffsets where it has them. thread_base_frame is where the pointer to the sentinel frame is (3.15).
  */
 #define PY_OFFSETS(X)                                                                                            \
 	X(runtime_interpreters_head) X(runtime_finalizing) X(runtime_auto_tss_key) X(runtime_main_thread)        \

@@ -14,14 +14,16 @@
 #include "base/util.h"
 #include "py/old.h"
 #include "py/probe.h"
+#include "py/threads.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#define SCAN_ALIGN     32 /* alignment of _PyRuntime (3.13+: GLOBAL OBJECT, align 32 in every build seen) */
-#define SCAN_CHUNK     (1 << 18)  /* bytes read at once */
-#define SCAN_MAX_BYTES (64 << 20) /* per process: a libpython has less than 2 MiB of such memory */
-#define SCAN_MAX_HITS  16
+#define SCAN_ALIGN	32 /* alignment of _PyRuntime (3.13+: GLOBAL OBJECT, align 32 in every build seen) */
+#define SCAN_CHUNK	(1 << 18)  /* bytes read at once */
+#define SCAN_MAX_BYTES	(64 << 20) /* per process: a libpython has less than 2 MiB of such memory */
+#define COUNTED_THREADS 64
+#define SCAN_MAX_HITS	16
 /*
  * CPython's static types alone are more writable data than this: a libpython has 210 KiB (3.10) to 1.4 MiB
  * (3.12), relocated read-only data not counted. Most other libraries have less, and need not be opened.
@@ -34,6 +36,7 @@ struct candidate {
 	py_addr addr;
 	uint64_t bias;
 	const char *how;
+	int threads; /* if live */
 };
 
 struct finder {
@@ -95,11 +98,24 @@ static int rank(enum py_attach_error verdict)
 	}
 }
 
+/* Of several live ones: the main program's own, else the one with the most threads. */
 static bool is_better(const struct candidate *a, const struct candidate *b)
 {
+	bool a_is_program = a->image && a->image->is_program, b_is_program = b->image && b->image->is_program;
+
 	if (rank(a->probe.verdict) != rank(b->probe.verdict))
 		return rank(a->probe.verdict) > rank(b->probe.verdict);
-	return a->image && b->image && a->image->is_program && !b->image->is_program;
+	if (a_is_program != b_is_program)
+		return a_is_program;
+	return a->threads > b->threads;
+}
+
+static int count_threads(struct finder *finder, const struct candidate *candidate)
+{
+	struct py_thread threads[COUNTED_THREADS];
+
+	return py_threads__list(finder->remote, &candidate->probe.offsets, candidate->addr, threads,
+				COUNTED_THREADS);
 }
 
 static bool is_final(enum py_attach_error verdict)
@@ -124,7 +140,10 @@ static bool try_address(struct finder *finder, struct candidate *candidate, stru
 	if (candidate->probe.verdict == PY_ATTACH_NOT_PYTHON)
 		return false;
 	log_candidate(candidate, "candidate");
-	finder->live += candidate->probe.verdict == PY_ATTACH_OK;
+	if (candidate->probe.verdict == PY_ATTACH_OK) {
+		candidate->threads = count_threads(finder, candidate);
+		finder->live++;
+	}
 	if (is_better(candidate, &finder->best))
 		finder->best = *candidate;
 	return false;

@@ -35,7 +35,7 @@ struct py_target {
  */
 enum py_attach_error py_target__open(struct py_target *out, pid_t pid, char *reason, size_t reason_size);
 
-/* Another image may have become the runtime (dlopen, exec): is the one we know still valid? One read. */
+/* Is it still the Python that was attached, not the same or another one after an exec or a second Py_Initialize? One read. */
 bool py_target__is_alive(struct py_target *target);
 
 struct py_thread {
