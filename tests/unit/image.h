@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The memory of a Python thread, 3.13 to 3.15, made in the test's own: thread state, interpreter, code objects, a data stack of
+ * chunks with nothing mapped around them, generators on a heap, entry markers on a C stack. The test is the target, so
+ * the reader of user space (process_vm_readv on itself) and the kernel side on the host see the same. Calls are pushed and popped as
+ * the interpreter does it; what the frames should read as is kept beside.
+ */
+#pragma once
+
+#include "base/util.h"
+#include "debug_offsets.h"
+#include "py/layout.h"
+#include "py/target.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	IMAGE_CODES = 48,
+	IMAGE_CODE_BYTES = 256,
+	IMAGE_CHUNKS = 48,
+	IMAGE_CHUNK = 16384,
+	IMAGE_CHUNK_STRIDE = IMAGE_CHUNK + 4096, /* a page without access behind each */
+	IMAGE_TLS = 4096,
+	IMAGE_RUNTIME = 2 * 4096,
+	IMAGE_INTERP = 4 * 4096,
+	IMAGE_INTERP_2 = 8 * 4096,
+	IMAGE_TSTATE = 12 * 4096,
+	IMAGE_TSTATE_2 = 13 * 4096,
+	IMAGE_CODE = 14 * 4096,
+	IMAGE_C_STACK = 20 * 4096,
+	IMAGE_HEAP = 40 * 4096,
+	IMAGE_STACK = 241 * 4096,
+	IMAGE_BYTES = IMAGE_STACK + IMAGE_CHUNKS * IMAGE_CHUNK_STRIDE,
+	IMAGE_THREAD_ID = IMAGE_TLS + 1024, /* fsbase and thread_id point here */
+	IMAGE_SLOT = 256,		    /* bytes behind fsbase: where the thread's state is */
+	IMAGE_MAX_DEPTH = 4096,
+};
+
+enum image_owner { IMAGE_PLAIN, IMAGE_GENERATOR, IMAGE_FRAME_OBJECT, IMAGE_MARKER };
+
+struct image_frame {
+	uint64_t address;
+	uint64_t previous_top; /* of the data stack; 0: the frame is not on it */
+	uint32_t previous_chunk;
+	enum image_owner owner;
+	struct pbp_frame frame; /* as it should be read; with its own instr also as leaf */
+};
+
+struct image {
+	struct py_target target; /* layout and offsets too */
+	uint8_t *memory;
+	struct image_frame stack[IMAGE_MAX_DEPTH]; /* outermost first */
+	size_t depth;
+	uint64_t top;	 /* of the data stack */
+	uint32_t chunk;	 /* the newest one */
+	uint32_t chunk_places[IMAGE_CHUNKS]; /* they do not lie in order */
+	unsigned int seed;
+};
+
+static inline uint64_t image__at(const struct image *image, uint64_t offset)
+{
+	return (uintptr_t)image->memory + offset;
+}
+
+static inline void image__put(uint64_t address, uint64_t value, size_t len)
+{
+	memcpy((void *)(uintptr_t)address, &value, len);
+}
+
+static inline uint64_t image__get(uint64_t address)
+{
+	return load_u64((void *)(uintptr_t)address);
+}
+
+static inline void image_offsets(struct py_offsets *out, int minor)
+{
+	static const struct table_word *const tables[] = { table_3_13, table_3_14, table_3_15 };
+	static const size_t words[] = { ARRAY_SIZE(table_3_13), ARRAY_SIZE(table_3_14), ARRAY_SIZE(table_3_15) };
+	uint8_t table[1024];
+	char reason[256];
+
+	for (size_t i = 0; i < words[minor - 13]; i++)
+		memcpy(table + i * 8, &tables[minor - 13][i].value, 8);
+	cr_assert_eq(py_offsets__decode(out, table, words[minor - 13] * 8, reason, sizeof(reason)), 0, "%s", reason);
+}
+
+static inline uint64_t image__code(const struct image *image, uint32_t index)
+{
+	return image__at(image, IMAGE_CODE + index * IMAGE_CODE_BYTES);
+}
+
+static inline uint64_t image__chunk(const struct image *image, uint32_t chunk)
+{
+	return image__at(image, IMAGE_STACK + (uint64_t)image->chunk_places[chunk] * IMAGE_CHUNK_STRIDE);
+}
+
+/* Write what the thread state says of the stack. */
+static inline void image__publish(struct image *image)
+{
+	const struct py_offsets *offsets = &image->target.offsets;
+	uint64_t tstate = image__at(image, IMAGE_TSTATE), frame = 0;
+
+	if (image->target.layout.ts_base_frame != PBP_NONE)
+		frame = tstate + image->target.layout.ts_base_frame;
+	if (image->depth)
+		frame = image->stack[image->depth - 1].address;
+	image__put(tstate + offsets->thread_current_frame, frame, 8);
+	image__put(tstate + offsets->thread_datastack_chunk, image__chunk(image, image->chunk), 8);
+	image__put(tstate + offsets->thread_datastack_top, image->top, 8);
+}
+
+/* Where the frame of the first call goes. CPython leaves one word of the first chunk unused. */
+static inline void image__reset_stack(struct image *image)
+{
+	image->depth = 0;
+	image->chunk = 0;
+	image->top = image__chunk(image, 0) + 32;
+	image__put(image__chunk(image, 0), 0, 8);
+	image__put(image__chunk(image, 0) + 8, IMAGE_CHUNK, 8);
+	image__put(image__chunk(image, 0) + 16, 0, 8);
+	image__publish(image);
+}
+
+static inline void image__set_version(struct image *image, uint32_t code, uint32_t version)
+{
+	image__put(image__code(image, code) + image->target.offsets.code_version, version, 4);
+}
+
+static inline void image__make_thread(struct image *image, uint64_t tstate, uint64_t interp, uint64_t thread_id)
+{
+	const struct py_offsets *offsets = &image->target.offsets;
+
+	image__put(tstate + offsets->thread_interp, interp, 8);
+	image__put(tstate + offsets->thread_thread_id, thread_id, 8);
+	image__put(tstate + offsets->thread_state, 1, 4);
+}
+
+static inline void image__init(struct image *image, int minor)
+{
+	struct py_target *target = &image->target;
+	const struct py_offsets *offsets = &target->offsets;
+	uint64_t tstate, base_frame;
+
+	*image = (struct image){ .seed = 1 };
+	image->memory = mmap(NULL, IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(image->memory, MAP_FAILED);
+	mprotect(image->memory + IMAGE_STACK - 4096, 4096, PROT_NONE);
+	for (uint32_t i = 0; i < IMAGE_CHUNKS; i++) {
+		image->chunk_places[i] = (i * 29 + 7) % IMAGE_CHUNKS;
+		mprotect(image->memory + IMAGE_STACK + i * IMAGE_CHUNK_STRIDE + IMAGE_CHUNK, 4096, PROT_NONE);
+	}
+	*target = (struct py_target){ .pid = getpid(), .runtime = image__at(image, IMAGE_RUNTIME) };
+	remote__init(&target->remote, target->pid);
+	image_offsets(&target->offsets, minor);
+	cr_assert_eq(py_layout__fill(&target->layout, offsets,
+				     offsets->thread_base_frame == PY_ABSENT ? PBP_NONE : 888), 0);
+	target->layout.interpreters_head = target->runtime + offsets->runtime_interpreters_head;
+	target->layout.slot_kind = PBP_SLOT_FSBASE;
+	target->layout.slot_offset = IMAGE_SLOT;
+
+	tstate = image__at(image, IMAGE_TSTATE);
+	image__make_thread(image, tstate, image__at(image, IMAGE_INTERP), image__at(image, IMAGE_THREAD_ID));
+	image__put(image__at(image, IMAGE_THREAD_ID + IMAGE_SLOT), tstate, 8);
+	image__put(target->layout.interpreters_head, image__at(image, IMAGE_INTERP), 8);
+	image__put(image__at(image, IMAGE_INTERP) + offsets->interp_threads_head, tstate, 8);
+	if (target->layout.ts_base_frame != PBP_NONE) {
+		base_frame = tstate + target->layout.ts_base_frame;
+		image__put(tstate + offsets->thread_base_frame, base_frame, 8);
+		image__put(base_frame + offsets->frame_owner, IMAGE_MARKER, 1);
+	}
+	for (uint32_t i = 0; i < IMAGE_CODES; i++)
+		image__set_version(image, i, 1000 + i);
+	image__reset_stack(image);
+}
+
+static inline void image__free(struct image *image)
+{
+	munmap(image->memory, IMAGE_BYTES);
+}
+
+/* Room for a frame with that many locals on the data stack, in a new chunk if need be. */
+static inline uint64_t image__allocate(struct image *image, size_t bytes)
+{
+	uint64_t chunk = image__chunk(image, image->chunk), address = image->top;
+
+	cr_assert_leq(bytes, IMAGE_CHUNK - 24);
+	if (address + bytes > chunk + IMAGE_CHUNK) {
+		image__put(chunk + 16, (image->top - chunk - 24) / 8, 8);
+		cr_assert_lt(image->chunk + 1, IMAGE_CHUNKS);
+		image->chunk++;
+		image__put(image__chunk(image, image->chunk), chunk, 8);
+		chunk = image__chunk(image, image->chunk);
+		image__put(chunk + 8, IMAGE_CHUNK, 8);
+		image__put(chunk + 16, 0, 8);
+		address = chunk + 24;
+	}
+	image->top = address + bytes;
+	return address;
+}
+
+static inline void image__write_frame(struct image *image, const struct image_frame *frame, uint64_t previous)
+{
+	const struct py_offsets *offsets = &image->target.offsets;
+	uint64_t code = frame->frame.code;
+
+	/* What the version does not define is not zero in real memory either. */
+	memset((void *)(uintptr_t)frame->address, 0xa5, offsets->frame_localsplus);
+	if (offsets->tagged_frames)
+		code |= frame->address >> 4 & 3;
+	image__put(frame->address + offsets->frame_executable, code, 8);
+	image__put(frame->address + offsets->frame_previous, previous, 8);
+	image__put(frame->address + offsets->frame_instr, frame->frame.instr, 8);
+	image__put(frame->address + offsets->frame_owner, frame->owner, 1);
+}
+
+/* Call code number `code` with so many locals. Returns the frame's address. */
+static inline uint64_t image__push(struct image *image, enum image_owner owner, uint32_t code, uint32_t unit,
+				   uint32_t locals)
+{
+	const struct py_offsets *offsets = &image->target.offsets;
+	struct image_frame *frame = &image->stack[image->depth];
+	uint64_t previous = image->depth ? image->stack[image->depth - 1].address : 0;
+
+	cr_assert_lt(image->depth, IMAGE_MAX_DEPTH);
+	if (!image->depth && image->target.layout.ts_base_frame != PBP_NONE)
+		previous = image__at(image, IMAGE_TSTATE) + image->target.layout.ts_base_frame;
+	*frame = (struct image_frame){ .owner = owner };
+	frame->frame.code = image__code(image, code);
+	frame->frame.instr = frame->frame.code + offsets->code_adaptive + 2 * unit;
+	frame->frame.ident = load_u32((void *)(uintptr_t)(frame->frame.code + offsets->code_version));
+	if (owner == IMAGE_GENERATOR) {
+		/* No two of fewer than 1500 meet. */
+		frame->address = image__at(image, IMAGE_HEAP + (uint64_t)image->depth * 37 % 1500 * 512 +
+							  rand_r(&image->seed) % 52 * 8);
+	} else if (owner == IMAGE_MARKER) {
+		frame->address = image__at(image, IMAGE_HEAP) - (image->depth + 1) % 800 * 96;
+		frame->frame.code = 0;
+	} else {
+		frame->previous_top = image->top;
+		frame->previous_chunk = image->chunk;
+		frame->address = image__allocate(image, offsets->frame_localsplus + locals * 8);
+	}
+	if (image->depth && image->stack[image->depth - 1].owner == IMAGE_MARKER && owner != IMAGE_MARKER)
+		frame->frame.flags = PBP_FRAME_C_BELOW;
+	image__write_frame(image, frame, previous);
+	image->depth++;
+	image__publish(image);
+	return frame->address;
+}
+
+/* Return from the innermost call; the frame's bytes stay. */
+static inline void image__pop(struct image *image)
+{
+	const struct image_frame *frame = &image->stack[--image->depth];
+
+	if (frame->previous_top) {
+		image->top = frame->previous_top;
+		image->chunk = frame->previous_chunk;
+	}
+	image__publish(image);
+}
+
+/* The Python frames, leaf first, as they should be read. Their number. */
+static inline size_t image__expect(const struct image *image, struct pbp_frame *out, uint64_t *addresses)
+{
+	size_t count = 0;
+
+	for (size_t i = image->depth; i-- > 0;) {
+		if (image->stack[i].owner == IMAGE_MARKER)
+			continue;
+		addresses[count] = image->stack[i].address;
+		out[count++] = image->stack[i].frame;
+	}
+	return count;
+}
+
+/* A stack as a program might have it. */
+static inline void image__push_random(struct image *image, uint32_t depth)
+{
+	for (uint32_t i = 0; i < depth && image->chunk + 2 < IMAGE_CHUNKS; i++) {
+		uint32_t kind = rand_r(&image->seed) % 16, code = rand_r(&image->seed) % IMAGE_CODES;
+		uint32_t locals = rand_r(&image->seed) % 50 ? rand_r(&image->seed) % 16 : rand_r(&image->seed) % 1800;
+		enum image_owner owner = kind == 0 ? IMAGE_MARKER :
+					 kind < 3  ? IMAGE_GENERATOR :
+					 kind == 3 ? IMAGE_FRAME_OBJECT :
+						     IMAGE_PLAIN;
+
+		image__push(image, owner, code, rand_r(&image->seed) % 500, locals);
+	}
+}

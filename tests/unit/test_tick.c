@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A tick of the kernel side around the walk: whose thread state it finds, which ticks are samples, what is sent and when the reader is
+ * woken; and what it does about new programs and threads.
+ */
+#include "kernel_side.h"
+
+/* ---- whose thread state ---- */
+
+static void expect_found(const char *how, __u64 list_walks)
+{
+	__u64 before = counted(PBP_COUNTER_LIST_WALKS);
+
+	take_tick();
+	expect_whole(how);
+	cr_expect_eq(counted(PBP_COUNTER_LIST_WALKS) - before, list_walks, "%s", how);
+}
+
+Test(tick, slots)
+{
+	struct pbp_target *layout = &image.target.layout;
+	__u64 fsbase, tstate;
+
+	start(14);
+	push_ordinary();
+	fsbase = host.task.thread.fsbase;
+	tstate = image__at(&image, IMAGE_TSTATE);
+	expect_found("below a fixed offset", 0);
+
+	layout->slot_offset = -64;
+	image__put(fsbase - 64, tstate, 8);
+	set_target();
+	expect_found("before the thread pointer", 0);
+
+	/* {generation}, {block, free} of module 1, 2, ... */
+	layout->slot_kind = PBP_SLOT_DTV;
+	layout->slot_module = 2;
+	layout->slot_offset = 24;
+	image__put(fsbase + 8, image__at(&image, IMAGE_TLS + 2048), 8);
+	image__put(image__at(&image, IMAGE_TLS + 2048 + 32), image__at(&image, IMAGE_TLS + 3000), 8);
+	image__put(image__at(&image, IMAGE_TLS + 3024), tstate, 8);
+	set_target();
+	expect_found("in a module's block", 0);
+
+	layout->slot_kind = PBP_SLOT_KEY2;
+	layout->slot_offset = 1312;
+	layout->slot_offset2 = 40;
+	image__put(fsbase + 1312, image__at(&image, IMAGE_TLS + 3500), 8);
+	image__put(image__at(&image, IMAGE_TLS + 3540), tstate, 8);
+	set_target();
+	expect_found("a key of the second level", 0);
+
+	/* A block that is not there (yet): nothing is found by the slot, and the list tells once. */
+	image__put(fsbase + 1312, 0, 8);
+	expect_found("no second level", 1);
+	expect_found("remembered", 0);
+	layout->slot_kind = PBP_SLOT_DTV;
+	image__put(image__at(&image, IMAGE_TLS + 2048 + 32), DTV_NOT_ALLOCATED, 8);
+	set_target();
+	expect_found("block not allocated", 0);
+	image__free(&image);
+}
+
+/* A slot that holds something else, or another thread's state: what it says is not believed. */
+Test(tick, wrong_slot)
+{
+	__u64 other, slot;
+
+	start(15);
+	push_ordinary();
+	other = image__at(&image, IMAGE_TSTATE_2);
+	slot = host.task.thread.fsbase + IMAGE_SLOT;
+	image__make_thread(&image, other, image__at(&image, IMAGE_INTERP), 12345);
+	image__put(slot, other, 8);
+	expect_found("another thread's", 1);
+	image__put(slot, 0xdead0000, 8);
+	host.task.pid++;
+	expect_found("garbage", 1);
+	image__put(slot, image__at(&image, IMAGE_HEAP), 8);
+	host.task.pid++;
+	expect_found("memory of another kind", 1);
+	image__free(&image);
+}
+
+static void link_threads(__u64 interp, __u64 first, __u64 second)
+{
+	image__put(interp + image.target.offsets.interp_threads_head, first, 8);
+	image__put(first + image.target.offsets.thread_next, second, 8);
+}
+
+Test(tick, lists)
+{
+	__u64 first, second;
+
+	for (int minor = 13; minor <= 15; minor++) {
+		start(minor);
+		first = image__at(&image, IMAGE_TSTATE);
+		second = image__at(&image, IMAGE_TSTATE_2);
+		push_ordinary();
+		image.target.layout.slot_kind = PBP_SLOT_NONE;
+		set_target();
+		host.task.pid++;
+		expect_found("the only thread", 1);
+
+		/* Second of its interpreter, which is the second. */
+		image__make_thread(&image, second, image__at(&image, IMAGE_INTERP_2), 12345);
+		link_threads(image__at(&image, IMAGE_INTERP_2), second, first);
+		link_threads(image__at(&image, IMAGE_INTERP), second, 0);
+		image__put(image__at(&image, IMAGE_INTERP) + image.target.offsets.interp_next,
+			   image__at(&image, IMAGE_INTERP_2), 8);
+		link_threads(image__at(&image, IMAGE_INTERP_2), second, first);
+		host.task.pid++;
+		expect_found("last of all", 1);
+		image__free(&image);
+	}
+}
+
+/* The thread is not in the lists, which lead in circles. */
+Test(tick, cyclic_lists)
+{
+	for (int use_loop = 0; use_loop < 2; use_loop++) {
+		__u64 tstate, interp;
+
+		start(14);
+		tstate = image__at(&image, IMAGE_TSTATE);
+		interp = image__at(&image, IMAGE_INTERP);
+		image.target.layout.slot_kind = PBP_SLOT_NONE;
+		set_target();
+		host.task.thread.fsbase += 8;
+		host.task.pid += use_loop;
+
+		image__put(tstate + image.target.offsets.thread_next, tstate, 8);
+		tick_again(use_loop);
+		cr_expect_eq(sent.sample.status, PBP_STATUS_NO_TSTATE);
+		cr_expect_leq(host.reads, PBP_MAX_THREADS + 10u, "threads: %llu", host.reads);
+
+		image__put(tstate + image.target.offsets.thread_next, 0, 8);
+		image__put(interp + image.target.offsets.interp_next, interp, 8);
+		host.now_ns += RETRY_NS;
+		tick_again(use_loop);
+		cr_expect_eq(sent.sample.status, PBP_STATUS_NO_TSTATE);
+		cr_expect_leq(host.reads, 2 * PBP_MAX_THREADS + 10u, "interpreters: %llu", host.reads);
+		image__free(&image);
+	}
+}
+
+/* A thread that has no state is not searched for at every tick; one that gets a state is found soon. */
+Test(tick, native_thread)
+{
+	__u64 searches;
+
+	start(14);
+	push_ordinary();
+	host.task.thread.fsbase += 8;
+	searches = counted(PBP_COUNTER_LIST_WALKS);
+	for (int i = 0; i < 100; i++) {
+		host.now_ns += RETRY_NS / 50;
+		tick_again(true);
+		cr_expect_eq(sent.sample.status, PBP_STATUS_NO_TSTATE);
+		cr_expect(!sent.sample.tstate && !sent.stack);
+	}
+	searches = counted(PBP_COUNTER_LIST_WALKS) - searches;
+	cr_expect(searches >= 2 && searches <= 3, "%llu", searches);
+	image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_thread_id, host.task.thread.fsbase, 8);
+	host.now_ns += RETRY_NS;
+	take_tick();
+	expect_whole("Python at last");
+	image__free(&image);
+}
+
+/* What is known of a thread is not true of the next one with its id. */
+Test(tick, reused_tid)
+{
+	start(14);
+	push_ordinary();
+	host.task.thread.fsbase += 8;
+	tick_again(true);
+	cr_expect_eq(sent.sample.status, PBP_STATUS_NO_TSTATE);
+	host.task.thread.fsbase -= 8;
+	image.target.layout.slot_kind = PBP_SLOT_NONE;
+	set_target();
+	tick_again(true);
+	cr_expect_eq(sent.sample.status, PBP_STATUS_NO_TSTATE, "not yet");
+	host.task.start_time++;
+	expect_found("another thread", 1);
+	image__free(&image);
+}
+
+Test(tick, tstate_not_resident)
+{
+	start(14);
+	push_ordinary();
+	host.fault_start = image__at(&image, IMAGE_TSTATE);
+	host.fault_end = host.fault_start + 4096;
+	take_tick();
+	cr_expect_eq(sent.sample.status, PBP_STATUS_TSTATE_FAULT);
+	host.fault_start = host.fault_end = 0;
+	take_tick();
+	expect_whole("resident");
+	image__free(&image);
+}
+
+Test(tick, process_not_attached)
+{
+	start(14);
+	push_ordinary();
+	image.target.layout.interpreters_head = 0;
+	set_target();
+	take_tick();
+	cr_expect_eq(sent.sample.status, PBP_STATUS_NO_TARGET);
+	cr_expect_eq(host.reads, 0);
+	host.task.tgid++;
+	tick_again(true);
+	cr_expect_eq(host.records.len, 0, "a process that nobody asked for");
+	image__free(&image);
+}
+
+Test(tick, state_of_the_sample)
+{
+	for (int minor = 13; minor <= 15; minor++) {
+		const struct py_offsets *offsets = &image.target.offsets;
+		__u64 tstate, interp;
+
+		start(minor);
+		push_ordinary();
+		tstate = image__at(&image, IMAGE_TSTATE);
+		interp = image__at(&image, IMAGE_INTERP);
+		take_tick();
+		cr_expect_eq(sent.sample.flags, PBP_SAMPLE_ATTACHED);
+		cr_expect_eq(sent.sample.generation, 0);
+		image__put(tstate + offsets->thread_state, 0, 4);
+		image__put(tstate + offsets->thread_current_exception, 0x1000, 8);
+		image__put(interp + offsets->interp_gc_collecting, 1, 4);
+		if (minor > 13)
+			image__put(interp + offsets->interp_generation, 77, 8);
+		take_tick();
+		cr_expect_eq(sent.sample.flags, PBP_SAMPLE_RAISING | PBP_SAMPLE_GC, "3.%d", minor);
+		cr_expect_eq(sent.sample.generation, minor > 13 ? 77 : 0);
+		user_mode = false;
+		take_tick();
+		cr_expect(sent.sample.flags & PBP_SAMPLE_KERNEL);
+		user_mode = true;
+		image__free(&image);
+	}
+}
+
+/* ---- what is sent ---- */
+
+Test(tick, code_objects)
+{
+	start(14);
+	for (int i = 0; i < IMAGE_CODES; i++)
+		image__push(&image, IMAGE_PLAIN, i, i, 0);
+	take_tick();
+	cr_expect_eq(sent.codes, PBP_TICK_CODES);
+	tick_again(true);
+	cr_expect(!sent.codes && !sent.stack, "the stack is known");
+	image__push(&image, IMAGE_PLAIN, 0, 0, 0);
+	tick_again(true);
+	cr_expect_eq(sent.codes, IMAGE_CODES - PBP_TICK_CODES, "those that were too many");
+	recycle(7, 99);
+	tick_again(true);
+	cr_expect_eq(sent.codes, 1);
+	image__free(&image);
+}
+
+/* Names and tables that end where the mapping does, or are not there. */
+Test(tick, code_object_at_the_end_of_memory)
+{
+	const struct pbp_code *record = NULL;
+	__u64 end, code;
+
+	start(15);
+	image__push(&image, IMAGE_PLAIN, 0, 0, 0);
+	code = image__code(&image, 0);
+	end = image__chunk(&image, 3) + IMAGE_CHUNK;
+	memset((void *)(uintptr_t)(end - 300), 0x5a, 300);
+	image__put(code + image.target.layout.co_name, end - 100, 8);
+	image__put(code + image.target.layout.co_filename, 0xdead0000, 8);
+	image__put(code + image.target.layout.co_linetable, end - 300, 8);
+	take_tick();
+	for (size_t i = 0; i < host.records.len; i++)
+		if (load_u32(host.records.items[i].bytes) == PBP_CODE)
+			record = host.records.items[i].bytes;
+	cr_assert(record && record->code == code && record->ident == 1000);
+	cr_expect_eq(record->lens[0], image.target.layout.co_bytes);
+	cr_expect_eq(record->lens[1], 100);
+	cr_expect_eq(record->lens[2], 0);
+	cr_expect_eq(record->lens[3], 300);
+	cr_expect(record->name[99] == 0x5a && record->table[299] == 0x5a);
+	cr_expect(!memcmp(record->header, (void *)(uintptr_t)code, record->lens[0]));
+	image__free(&image);
+}
+
+/* A stack that found no room is sent with the next sample. */
+Test(tick, ring_buffer_full)
+{
+	start(14);
+	push_ordinary();
+	host.ring_full = true;
+	tick_again(true);
+	cr_expect_eq(counted(PBP_COUNTER_LOST_STACK), 1);
+	cr_expect_eq(counted(PBP_COUNTER_LOST_SAMPLE), 0, "counted once");
+	host.ring_full = false;
+	tick_again(true);
+	expect_whole("room again");
+	cr_expect_gt(sent.codes, 0);
+	host.ring_full = true;
+	tick_again(true);
+	cr_expect_eq(counted(PBP_COUNTER_LOST_SAMPLE), 1);
+	cr_expect_eq(counted(PBP_COUNTER_TICKS), 3);
+	image__free(&image);
+}
+
+/* The reader is woken for what cannot wait, at most a hundred times a second whatever the target does. */
+Test(tick, wake_ups)
+{
+	uint32_t woken = 0;
+
+	start(14);
+	push_ordinary();
+	tick_again(true);
+	tick_again(true);
+	cr_expect_eq(host.records.items[0].flags, BPF_RB_NO_WAKEUP, "the reader polls");
+	reader_idle = 1;
+	tick_again(true);
+	cr_expect_eq(host.records.items[host.records.len - 1].flags, BPF_RB_FORCE_WAKEUP, "it sleeps");
+	reader_idle = 0;
+	host.ring_used = host.ring_size / 2;
+	host.now_ns += WAKEUP_INTERVAL_NS;
+	tick_again(true);
+	cr_expect_eq(host.records.items[host.records.len - 1].flags, BPF_RB_FORCE_WAKEUP, "the ring fills up");
+	host.ring_used = 0;
+	host_set_knob(&max_frames, 2);
+	for (int i = 0; i < 10000; i++) {
+		host.now_ns += 100000;
+		tick_again(true);
+		woken += host.records.items[host.records.len - 1].flags == BPF_RB_FORCE_WAKEUP;
+	}
+	cr_expect(woken >= 99 && woken <= 101, "%u in a second", woken);
+	image__free(&image);
+}
+
+Test(tick, witnesses)
+{
+	struct pbp_witness_key key = { .tgid = 4711 };
+	struct pbp_witnesses list = { .version = 3, .count = 4 };
+	const struct image_frame *witness;
+	__u64 previous;
+
+	start(14);
+	for (int i = 0; i < 40; i++)
+		image__push(&image, IMAGE_PLAIN, i % 5, i, 0);
+	key.tstate = image__at(&image, IMAGE_TSTATE);
+	witness = &image.stack[9];
+	previous = image.stack[8].address;
+	list.frames[0] = image.stack[2].address;
+	list.frames[1] = witness->address;
+	list.frames[2] = 0xdead0000;
+	list.frames[3] = image__chunk(&image, 0) + IMAGE_CHUNK - 8;
+	bpf_map_update_elem(&witness_lists, &key, &list, BPF_ANY);
+	take_tick();
+	cr_expect_eq(sent.sample_size, PBP_SAMPLE_SHORT, "a whole stack needs none");
+
+	host_set_knob(&max_frames, 16);
+	take_tick();
+	cr_expect(sent.sample.witness_version == 3 && sent.sample.witness_count == 4);
+	cr_expect_eq(sent.sample.witnesses[1], pbp_frame_hash(witness->frame.code, witness->frame.instr, previous));
+	cr_expect_neq(sent.sample.witnesses[0], sent.sample.witnesses[1]);
+	cr_expect(!sent.sample.witnesses[2] && !sent.sample.witnesses[3], "not readable");
+
+	key.tstate++;
+	image__put(host.task.thread.fsbase + IMAGE_SLOT, 0, 8);
+	host.task.tgid++;
+	set_target();
+	take_tick();
+	cr_expect_eq(sent.sample.witness_version, 0, "another process's list");
+	image__free(&image);
+}
+
+/* ---- processes and threads ---- */
+
+Test(tick, exec)
+{
+	__u32 tgid = 4711;
+
+	start(14);
+	push_ordinary();
+	host_forget_records();
+	on_exec(NULL);
+	cr_assert_eq(host.records.len, 1);
+	cr_expect_eq(load_u32(host.records.items[0].bytes), PBP_EXEC);
+	cr_expect_eq(bpf_map_lookup_elem(&targets, &tgid)->interpreters_head, 0);
+	take_tick();
+	cr_expect_eq(sent.sample.status, PBP_STATUS_NO_TARGET);
+	host.task.tgid = 1;
+	host_forget_records();
+	on_exec(NULL);
+	cr_expect_eq(host.records.len, 0);
+	image__free(&image);
+}
+
+/* Ids are those of the profiler's pid namespace. */
+Test(tick, pid_namespace)
+{
+	__u32 tgid = 17;
+
+	start(14);
+	push_ordinary();
+	host.task_ids = (struct pid){ .level = 2, .numbers = { { .nr = 4712 }, { .nr = 300 }, { .nr = 17 } } };
+	cr_expect_eq(own_pidns_level(NULL), 2);
+	pidns_level = 2;
+	bpf_map_update_elem(&targets, &tgid, &image.target.layout, BPF_ANY);
+	take_tick();
+	expect_whole("inside");
+	cr_expect(sent.sample.tgid == 17 && sent.sample.tid == 17);
+	image__free(&image);
+}
+
+/* ---- threads born during the run ---- */
+
+/* A tick of an event of the thread (on_cpu false) or of a CPU. Whether it became a sample. */
+static bool is_sample(bool on_cpu, bool inherited)
+{
+	struct perf_event parent = { .cpu = -1 }, event = { .cpu = on_cpu ? 0 : -1, .parent = inherited ? &parent : NULL };
+
+	tick_of(&event, true);
+	return sent.sample_size;
+}
+
+/* Before its own event has ticked, the CPU's count; from then on its own, whose first tick counts every other time. */
+Test(tick, new_thread)
+{
+	start(14);
+	push_ordinary();
+	attach_ns = 100;
+	host.task.start_time = 50;
+	cr_expect(is_sample(true, false), "nothing to think of yet");
+	watch_threads = 1;
+	cr_expect(!is_sample(true, false), "an old thread has its own event");
+	cr_expect(is_sample(false, false));
+	cr_expect(is_sample(false, true));
+
+	for (__u32 random = 0; random < 2; random++) {
+		host.task.start_time = 101 + random;
+		host.random = random;
+		cr_expect(is_sample(true, false));
+		cr_expect(is_sample(true, false));
+		cr_expect_eq(is_sample(false, true), !random, "first tick");
+		cr_expect(is_sample(false, true));
+		cr_expect(!is_sample(true, false), "it ticks itself now");
+	}
+	image__free(&image);
+}
+
+/* Born while events were being attached: one inherited, one of its own. */
+Test(tick, thread_with_two_events)
+{
+	start(14);
+	push_ordinary();
+	attach_ns = 100;
+	host.task.start_time = 101;
+	watch_threads = 1;
+	cr_expect(is_sample(false, false));
+	cr_expect(!is_sample(false, true));
+	cr_expect_eq(counted(PBP_COUNTER_DUPLICATE), 1);
+	cr_expect(is_sample(false, false));
+	image__free(&image);
+}
+
+Test(tick, first_new_thread_is_told)
+{
+	struct bpf_raw_tracepoint_args fork = { .args = { 0, 0 } }, thread = { .args = { 0, CLONE_THREAD } };
+
+	start(14);
+	host_forget_records();
+	on_new_thread(&fork);
+	cr_expect(!host.records.len && !watch_threads);
+	on_new_thread(&thread);
+	cr_assert_eq(host.records.len, 1);
+	cr_expect_eq(load_u32(host.records.items[0].bytes), PBP_BIRTH);
+	on_new_thread(&thread);
+	cr_expect_eq(host.records.len, 1);
+	watch_threads = 0;
+	host.task.tgid = 1;
+	on_new_thread(&thread);
+	cr_expect(host.records.len == 1 && !watch_threads, "not a target");
+	image__free(&image);
+}
+
+Test(tick, names_of_threads)
+{
+	start(14);
+	take_tick();
+	cr_expect_str_eq(sent.sample.comm, "");
+	host_set_knob(&want_names, 1);
+	take_tick();
+	cr_expect_str_eq(sent.sample.comm, "worker");
+	image__free(&image);
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The walker of the kernel side on memory images: what it makes of ordinary and of garbage chains, and of code objects that are
+ * recycled. What user space reads of the same images (py/tail.c) must be the same.
+ */
+#include "kernel_side.h"
+#include "py/tail.h"
+
+/* ---- chains ---- */
+
+Test(walk, ordinary_stack_of_every_version)
+{
+	for (int minor = 13; minor <= 15; minor++) {
+		start(minor);
+		push_ordinary();
+		take_tick();
+		expect_whole("with bpf_loop");
+		cr_expect_eq(sent.frames[2].flags, PBP_FRAME_C_BELOW, "the generator was called from C");
+		cr_expect_eq(sent.sample.tstate, image__at(&image, IMAGE_TSTATE));
+		cr_expect(sent.sample.tgid == 4711 && sent.sample.tid == 4712);
+		cr_expect_eq(sent.sample.time_ns, host.now_ns);
+		forget_sent();
+		tick_again(false);
+		expect_whole("with a bounded loop");
+		image__free(&image);
+	}
+}
+
+/* The chain of 3.13 and 3.14 ends in the marker of the first entry from C; that of 3.15 in the thread's sentinel, which is none. */
+Test(walk, outermost_frame)
+{
+	for (int minor = 13; minor <= 15; minor++) {
+		start(minor);
+		if (minor < 15)
+			image__push(&image, IMAGE_MARKER, 0, 0, 0);
+		image__push(&image, IMAGE_PLAIN, 0, 10, 2);
+		take_tick();
+		expect_whole("one frame");
+		cr_expect_eq(sent.frames[0].flags, minor < 15 ? PBP_FRAME_C_BELOW : 0);
+		image__free(&image);
+	}
+}
+
+Test(walk, no_frames)
+{
+	for (int minor = 13; minor <= 15; minor++) {
+		start(minor);
+		take_tick();
+		cr_expect_eq(sent.sample.status, PBP_STATUS_NO_FRAMES);
+		cr_expect(!sent.stack && !sent.sample.stack_id && sent.sample_size == PBP_SAMPLE_SHORT);
+		image__push(&image, IMAGE_MARKER, 0, 0, 0);
+		take_tick();
+		cr_expect_eq(sent.sample.status, PBP_STATUS_NO_FRAMES, "an entry marker alone");
+		image__free(&image);
+	}
+}
+
+/* A stack is interned: the same while only the leaf moves on, another when anything else does. */
+Test(walk, stack_ids)
+{
+	__u64 id;
+	struct image_frame *leaf, *caller;
+
+	start(14);
+	push_ordinary();
+	leaf = &image.stack[image.depth - 1];
+	caller = leaf - 1;
+	take_tick();
+	id = sent.sample.stack_id;
+
+	image__put(leaf->address + image.target.offsets.frame_instr, leaf->frame.instr += 2, 8);
+	tick_again(true);
+	cr_expect_eq(sent.sample.stack_id, id, "the leaf's instruction is apart");
+	cr_expect(!sent.stack, "and the stack is not sent again");
+	cr_expect_eq(sent.sample.leaf_instr, leaf->frame.instr);
+
+	image__put(caller->address + image.target.offsets.frame_instr, caller->frame.instr += 2, 8);
+	tick_again(true);
+	cr_expect_neq(sent.sample.stack_id, id, "a caller's instruction");
+	expect_whole("moved");
+	id = sent.sample.stack_id;
+
+	image__set_version(&image, 3, 7);
+	leaf->frame.ident = caller->frame.ident = 7;
+	image__put(image__at(&image, IMAGE_INTERP) + image.target.offsets.interp_generation, 1, 8);
+	tick_again(true);
+	cr_expect_neq(sent.sample.stack_id, id, "an identity");
+	expect_whole("recycled");
+	id = sent.sample.stack_id;
+
+	image.target.layout.epoch++;
+	set_target();
+	tick_again(true);
+	cr_expect_neq(sent.sample.stack_id, id, "the epoch");
+	id = sent.sample.stack_id;
+
+	host.task.tgid = 99;
+	set_target();
+	tick_again(true);
+	cr_expect_neq(sent.sample.stack_id, id, "the process");
+	id = sent.sample.stack_id;
+
+	image__pop(&image);
+	tick_again(true);
+	cr_expect_neq(sent.sample.stack_id, id, "the depth");
+	image__free(&image);
+}
+
+/* Frames that differ in nothing but whether C called them. */
+Test(walk, stack_ids_with_markers)
+{
+	__u64 id;
+
+	start(13);
+	image__push(&image, IMAGE_PLAIN, 0, 1, 0);
+	image__push(&image, IMAGE_PLAIN, 0, 1, 0);
+	take_tick();
+	id = sent.sample.stack_id;
+	image__pop(&image);
+	image__push(&image, IMAGE_MARKER, 0, 0, 0);
+	image__push(&image, IMAGE_PLAIN, 0, 1, 0);
+	tick_again(true);
+	expect_whole("with a marker");
+	cr_expect_neq(sent.sample.stack_id, id);
+	image__free(&image);
+}
+
+/* ---- where frames lie ---- */
+
+/* Every position of a frame across a page border and at the end of a mapping. */
+Test(walk, page_borders)
+{
+	for (int minor = 13; minor <= 15; minor++) {
+		uint32_t bytes;
+
+		start(minor);
+		bytes = image.target.layout.fr_bytes;
+		image__push(&image, IMAGE_PLAIN, 0, 1, 0);
+		image__push(&image, IMAGE_PLAIN, 1, 2, 0);
+		for (uint32_t before = 8; before <= 2 * bytes; before += 8) {
+			struct image_frame *leaf = &image.stack[image.depth - 1];
+
+			leaf->address = image__chunk(&image, 0) + 8192 - before;
+			image__write_frame(&image, leaf, image.stack[0].address);
+			image__publish(&image);
+			take_tick();
+			expect_whole("across a border");
+
+			/* The end of the chunk is the end of what is mapped. */
+			leaf->address = image__chunk(&image, 0) + IMAGE_CHUNK - bytes - (before - 8);
+			memset((void *)(uintptr_t)leaf->address, 0, bytes);
+			image__put(leaf->address + image.target.offsets.frame_executable, leaf->frame.code, 8);
+			image__put(leaf->address + image.target.offsets.frame_previous, image.stack[0].address, 8);
+			image__put(leaf->address + image.target.offsets.frame_instr, leaf->frame.instr, 8);
+			image__publish(&image);
+			take_tick();
+			expect_whole("at the end");
+		}
+		/* A frame that the mapping ends in. */
+		image.stack[1].address = image__chunk(&image, 0) + IMAGE_CHUNK - bytes + 8;
+		image__publish(&image);
+		take_tick();
+		expect_tail(PBP_STATUS_FRAME_FAULT, 0, image.stack[1].address, "juts out");
+		image__free(&image);
+	}
+}
+
+/* Deep stacks take a read for each page, not for each frame, and none for the identity of code that recurs. */
+Test(walk, reads)
+{
+	start(14);
+	for (int i = 0; i < 300; i++)
+		image__push(&image, IMAGE_PLAIN, 5, i, 4);
+	cr_assert_geq(image.chunk, 2);
+	take_tick();
+	expect_whole("recursion");
+	cr_expect_leq(host.reads, 5 + 4 * (image.chunk + 1) + 4, "%llu", host.reads);
+	tick_again(true);
+	cr_expect_leq(host.reads, 4 + 4 * (image.chunk + 1), "nothing new: %llu", host.reads);
+	image__free(&image);
+}
+
+Test(walk, frame_not_resident)
+{
+	start(15);
+	for (int i = 0; i < 600; i++)
+		image__push(&image, IMAGE_PLAIN, i % IMAGE_CODES, i, 4);
+	cr_assert_geq(image.chunk, 3);
+	/* The second chunk from the base has been swapped out. */
+	host.fault_start = image__chunk(&image, 1);
+	host.fault_end = host.fault_start + IMAGE_CHUNK;
+	take_tick();
+	for (size_t i = image.depth; i-- > 0;) {
+		if (image.stack[i].address - host.fault_start >= IMAGE_CHUNK)
+			continue;
+		expect_tail(PBP_STATUS_FRAME_FAULT, image.depth - 1 - i, image.stack[i].address, "swapped out");
+		break;
+	}
+	host.fault_start = host.fault_end = 0;
+	take_tick();
+	expect_whole("back again");
+	image__free(&image);
+}
+
+/* The window of a page must not be taken for another page's after a failed read. */
+Test(walk, window_after_a_fault)
+{
+	start(14);
+	push_ordinary();
+	take_tick();
+	expect_whole("before");
+	host.fault_start = image.stack[image.depth - 1].address & ~4095ull;
+	host.fault_end = host.fault_start + 4096;
+	take_tick();
+	expect_tail(PBP_STATUS_FRAME_FAULT, 0, image.stack[image.depth - 1].address, "leaf");
+	take_tick();
+	expect_tail(PBP_STATUS_FRAME_FAULT, 0, image.stack[image.depth - 1].address, "leaf once more");
+	host.fault_start = host.fault_end = 0;
+	image__free(&image);
+}
+
+Test(walk, limit)
+{
+	static const __u32 limits[] = { 1, 2, 63, 64, 65, 100 };
+
+	start(14);
+	for (int i = 0; i < 100; i++)
+		image__push(&image, i % 5 ? IMAGE_PLAIN : IMAGE_GENERATOR, i % 7, i, 4);
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		host_set_knob(&max_frames, limits[i]);
+		take_tick();
+		if (limits[i] < 100)
+			expect_tail(PBP_STATUS_DEEP, limits[i], image.stack[99 - limits[i]].address, "limit");
+		else
+			expect_whole("no more than the limit");
+	}
+	image__free(&image);
+}
+
+Test(walk, as_deep_as_a_record_can_be)
+{
+	start(13);
+	for (int i = 0; i < IMAGE_MAX_DEPTH; i++)
+		image__push(&image, IMAGE_PLAIN, i % 3, i, 0);
+	take_tick();
+	expect_whole("4096 frames");
+	image__free(&image);
+}
+
+/* ---- garbage ---- */
+
+Test(walk, cycles)
+{
+	for (int minor = 13; minor <= 15; minor++) {
+		start(minor);
+		push_ordinary();
+		for (size_t back = 0; back < image.depth; back++) {
+			/* The outermost frame was "called" by one of its callees, or by itself. */
+			image__put(image.stack[0].address + image.target.offsets.frame_previous,
+				   image.stack[back].address, 8);
+			take_tick();
+			cr_expect_eq(sent.sample.status, PBP_STATUS_DEEP, "back to %zu", back);
+			cr_expect_leq(host.reads, 4u * PBP_MAX_FRAMES);
+			if (image.stack[back].owner == IMAGE_MARKER && !back)
+				continue;
+			cr_assert(sent.stack);
+			cr_expect_leq(sent.stack->count, PBP_MAX_FRAMES);
+		}
+		image__free(&image);
+	}
+}
+
+/* Nothing but entry markers: they cost steps too. */
+Test(walk, cycle_of_markers)
+{
+	start(14);
+	image__push(&image, IMAGE_MARKER, 0, 0, 0);
+	image__put(image.stack[0].address + image.target.offsets.frame_previous, image.stack[0].address, 8);
+	for (int use_loop = 0; use_loop < 2; use_loop++) {
+		tick_again(use_loop);
+		cr_expect_eq(sent.sample.status, PBP_STATUS_DEEP);
+		cr_expect(!sent.stack && !sent.sample.link_frame && !sent.sample.stack_id);
+		cr_expect_leq(host.reads, 2 * PBP_MAX_FRAMES + 10);
+	}
+	image__free(&image);
+}
+
+Test(walk, garbage_pointers)
+{
+	static const __u64 garbage[] = {
+		1, 8, 4095, 4096, 0x7fffffffefff, 0x7ffffffff000, 1ull << 47, 1ull << 63, 0xffff888000000000, UINT64_MAX,
+		UINT64_MAX - 4095, UINT64_MAX - 8,
+	};
+
+	for (int minor = 13; minor <= 15; minor++) {
+		start(minor);
+		push_ordinary();
+		for (size_t i = 0; i < ARRAY_SIZE(garbage); i++) {
+			/* The caller of the third frame from the leaf; the current frame; the thread state. */
+			image__put(image.stack[3].address + image.target.offsets.frame_previous, garbage[i], 8);
+			take_tick();
+			expect_tail(PBP_STATUS_FRAME_FAULT, 3, garbage[i], "previous");
+			image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_current_frame, garbage[i],
+				   8);
+			take_tick();
+			expect_tail(PBP_STATUS_FRAME_FAULT, 0, garbage[i], "current_frame");
+			image__publish(&image);
+		}
+		image__free(&image);
+	}
+}
+
+/* A code pointer that cannot be read has no identity; the walk goes on. */
+Test(walk, garbage_code)
+{
+	start(14);
+	push_ordinary();
+	image.stack[4].frame.code = 0xdead0000;
+	image.stack[4].frame.ident = 0;
+	image__write_frame(&image, &image.stack[4], image.stack[3].address);
+	take_tick();
+	expect_whole("code not readable");
+	image__free(&image);
+}
+
+/* Whatever the bytes are, the walk ends and stays in its memory. */
+Test(walk, random_bytes)
+{
+	unsigned int seed = 7;
+
+	host_set_knob(&max_frames, 64);
+	for (int minor = 13; minor <= 15; minor++) {
+		start(minor);
+		for (int round = 0; round < 2000; round++) {
+			struct pbp_target garbled = image.target.layout;
+			__u32 tgid = host.task.tgid;
+
+			image__reset_stack(&image);
+			image__push_random(&image, 30);
+			for (int i = rand_r(&seed) % 40; i--;) {
+				const struct image_frame *frame = &image.stack[rand_r(&seed) % image.depth];
+				/* Mostly pointers to somewhere in the image, aligned or not. */
+				__u64 value = image__at(&image, rand_r(&seed) % (IMAGE_BYTES - 4096)) >> rand_r(&seed) % 2 * 40;
+
+				image__put(frame->address + rand_r(&seed) % 9 * 8, value, 8);
+			}
+			/* User space has checked the layout, but it lies in a map. */
+			for (int i = rand_r(&seed) % 3; i--;)
+				((__u8 *)&garbled)[48 + rand_r(&seed) % (sizeof(garbled) - 48)] = rand_r(&seed);
+			bpf_map_update_elem(&targets, &tgid, &garbled, BPF_ANY);
+			tick_again(round % 2);
+			cr_assert_leq(host.reads, 2u * PBP_MAX_THREADS + 1000);
+		}
+		image__free(&image);
+	}
+}
+
+/* ---- identities ---- */
+
+/* A code object is freed and another one made at its address, between two samples. */
+Test(walk, recycled_code)
+{
+	for (int minor = 13; minor <= 15; minor++) {
+		start(minor);
+		push_ordinary();
+		for (uint32_t version = 5000; version < 5100; version++) {
+			tick_again(true);
+			recycle(3, version);
+			tick_again(true);
+			expect_whole("recycled");
+		}
+		image__free(&image);
+	}
+}
+
+/* The cache of identities is shared by all that runs on a CPU. */
+Test(walk, same_address_elsewhere)
+{
+	start(14);
+	push_ordinary();
+	take_tick();
+
+	/* Another process has other code at the same address; its interpreter has freed as much as the first one's. */
+	host.task.tgid = 99;
+	set_target();
+	image__set_version(&image, 3, 123);
+	image.stack[4].frame.ident = image.stack[5].frame.ident = 123;
+	take_tick();
+	expect_whole("another process");
+
+	/* The same process after an exec. */
+	image.target.layout.epoch++;
+	set_target();
+	image__set_version(&image, 3, 124);
+	image.stack[4].frame.ident = image.stack[5].frame.ident = 124;
+	take_tick();
+	expect_whole("another program");
+
+	/* Another interpreter. */
+	image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_interp, image__at(&image, IMAGE_INTERP_2),
+		   8);
+	image__set_version(&image, 3, 125);
+	image.stack[4].frame.ident = image.stack[5].frame.ident = 125;
+	take_tick();
+	expect_whole("another interpreter");
+	image__free(&image);
+}
+
+/* What could not be read once is tried again. */
+Test(walk, identity_not_resident)
+{
+	start(15);
+	push_ordinary();
+	host.fault_start = image__code(&image, 3);
+	host.fault_end = host.fault_start + IMAGE_CODE_BYTES;
+	take_tick();
+	cr_expect(sent.stack && !sent.frames[0].ident && sent.frames[3].ident);
+	host.fault_start = host.fault_end = 0;
+	take_tick();
+	expect_whole("resident");
+	image__free(&image);
+}
+
+/* ---- the same from user space ---- */
+
+static void compare_whole(struct tail_reader *reader)
+{
+	size_t whole = image__expect(&image, expected, addresses);
+
+	cr_assert_eq(tail_reader__prime(reader, &image.target, image__at(&image, IMAGE_TSTATE), 0), whole > 0);
+	cr_assert_eq(reader->frames.len, whole);
+	for (size_t i = 0; i < whole; i++) {
+		cr_assert_eq(reader->addresses.items[i], addresses[i]);
+		cr_assert_eq(reader->frames.items[i].code, expected[i].code);
+		cr_assert_eq(reader->frames.items[i].instr, expected[i].instr);
+	}
+}
+
+/* The kernel side's part and the tail that user space hangs from it are the whole stack. */
+static void compare_cut(struct tail_reader *reader, size_t whole)
+{
+	struct pbp_witness_key key = { .tstate = image__at(&image, IMAGE_TSTATE), .tgid = host.task.tgid };
+	struct pbp_frame link;
+	size_t count;
+
+	bpf_map_update_elem(&witness_lists, &key, &reader->witnesses, BPF_ANY);
+	take_tick();
+	cr_assert_eq(sent.sample.status, PBP_STATUS_DEEP);
+	count = sent.stack->count;
+	expect_frames(count, "cut");
+	link = sent.frames[count - 1];
+	if (count == 1)
+		link.instr = sent.sample.leaf_instr;
+	cr_assert_eq(tail_reader__snapshot(reader, &image.target, key.tstate), 0);
+	cr_assert_eq(tail_reader__follow(reader, &image.target, &sent.sample, &link), TAIL_COMPLETE);
+	/* A marker below the last frame may be all that is left. */
+	cr_assert_eq(count + reader->frames.len, whole);
+	for (size_t i = 0; i < reader->frames.len; i++) {
+		const struct pbp_frame *frame = &reader->frames.items[i];
+
+		cr_assert(frame->code == expected[count + i].code && frame->instr == expected[count + i].instr &&
+				  frame->ident == expected[count + i].ident,
+			  "frame %zu of %zu, cut after %zu", count + i, whole, count);
+	}
+}
+
+Test(walk, agrees_with_user_space)
+{
+	for (int minor = 13; minor <= 15; minor++) {
+		struct tail_reader reader = { 0 };
+
+		start(minor);
+		for (int round = 0; round < 1000; round++) {
+			size_t whole;
+
+			/* Sometimes all of it is new, sometimes only the upper part. */
+			image.seed = round * 3 + minor;
+			if (round % 3 == 0)
+				image__reset_stack(&image);
+			for (uint32_t i = rand_r(&image.seed) % 40; i-- && image.depth;)
+				image__pop(&image);
+			image__push_random(&image, rand_r(&image.seed) % (700 - image.depth));
+			whole = image__expect(&image, expected, addresses);
+
+			host_set_knob(&max_frames, PBP_MAX_FRAMES);
+			take_tick();
+			if (whole)
+				expect_whole("random");
+			else
+				cr_assert_eq(sent.sample.status, PBP_STATUS_NO_FRAMES);
+			compare_whole(&reader);
+			if (whole < 2)
+				continue;
+			host_set_knob(&max_frames, 1 + rand_r(&image.seed) % (whole - 1));
+			compare_cut(&reader, whole);
+		}
+		tail_reader__free(&reader);
+		image__free(&image);
+	}
+}
