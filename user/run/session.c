@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The loop polls the ring buffer every 20 ms while samples come, so that the target does not pay for wake-ups, and sleeps until
- * woken while none come.
+ * The loop polls the ring buffer while samples come, so that the target does not pay for wake-ups, and sleeps until woken while none
+ * come. It polls every 20 ms while there is something to look up, less often while all stacks are known ones: the kernel
+ * side wakes it when the ring fills.
  */
 #include "run/session.h"
 
@@ -26,6 +27,8 @@
 #define MS 1000000ull
 #define SECOND (1000 * MS)
 #define POLL_NS	(20 * MS)
+#define POLL_QUIET_NS (100 * MS)
+#define QUIET_POLLS 5	      /* polls without a new stack or a tail before they become rarer */
 #define IDLE_POLLS 10	      /* empty polls before the reader goes to sleep */
 #define PROGRESS_NS (250 * MS)
 #define RETRY_FIRST_NS (5 * MS)  /* looking for Python after an exec: this long between the first tries ... */
@@ -43,8 +46,8 @@ struct session {
 	int epoll_fd, signal_fd;
 	sigset_t old_mask;
 	uint64_t start_ns, end_ns, progress_ns;
-	uint32_t empty_polls;
-	bool idle, first_seen;
+	uint32_t empty_polls, quiet_polls;
+	bool idle, news, first_seen;
 	enum session_end end;
 	int signal; /* that ended the run */
 	int err;    /* that ended the run */
@@ -266,6 +269,8 @@ static void handle_record(void *context, const void *record, size_t size)
 
 	if (type == PBP_SAMPLE && !session->first_seen && size >= PBP_SAMPLE_SHORT)
 		log_first_sample(session, record);
+	if (type != PBP_SAMPLE || size > PBP_SAMPLE_SHORT)
+		session->news = true;
 	if (type == PBP_EXEC && size >= sizeof(struct pbp_process)) {
 		handle_exec(session, record);
 		return;
@@ -368,7 +373,7 @@ static int next_timeout(const struct session *session, uint64_t now)
 	if (session->config.progress)
 		next = min_u64(next, session->progress_ns);
 	if (!session->idle)
-		next = min_u64(next, now + POLL_NS);
+		next = min_u64(next, now + (session->quiet_polls < QUIET_POLLS ? POLL_NS : POLL_QUIET_NS));
 	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)min_u64((next - now + MS - 1) / MS, 1u << 30);
@@ -377,6 +382,8 @@ static int next_timeout(const struct session *session, uint64_t now)
 /* A record came, or a poll found none. */
 static void update_idle(struct session *session, int records)
 {
+	session->quiet_polls = session->news ? 0 : session->quiet_polls + 1;
+	session->news = false;
 	if (records) {
 		session->empty_polls = 0;
 		if (session->idle)
