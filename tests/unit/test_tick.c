@@ -102,15 +102,27 @@ Test(tick, lists)
 		host.task.pid++;
 		expect_found("the only thread", 1);
 
-		/* Second of its interpreter, which is the second. */
+		/* Another interpreter comes first in the list, as the newest does. */
 		image__make_thread(&image, second, image__at(&image, IMAGE_INTERP_2), 12345);
-		link_threads(image__at(&image, IMAGE_INTERP_2), second, first);
-		link_threads(image__at(&image, IMAGE_INTERP), second, 0);
-		image__put(image__at(&image, IMAGE_INTERP) + image.target.offsets.interp_next,
-			   image__at(&image, IMAGE_INTERP_2), 8);
-		link_threads(image__at(&image, IMAGE_INTERP_2), second, first);
+		image__put(image.target.layout.interpreters_head, image__at(&image, IMAGE_INTERP_2), 8);
+		image__put(image__at(&image, IMAGE_INTERP_2) + image.target.offsets.interp_next,
+			   image__at(&image, IMAGE_INTERP), 8);
+		link_threads(image__at(&image, IMAGE_INTERP_2), second, 0);
 		host.task.pid++;
-		expect_found("last of all", 1);
+		expect_found("in the second interpreter", 1);
+
+		/* Another thread of the interpreter comes first. */
+		image__put(image.target.layout.interpreters_head, image__at(&image, IMAGE_INTERP), 8);
+		link_threads(image__at(&image, IMAGE_INTERP), second, first);
+		host.task.pid++;
+		expect_found("the second thread", 1);
+
+		/* The thread gets another state: what was found before no longer holds, and is looked for at once. */
+		image__make_thread(&image, first, image__at(&image, IMAGE_INTERP), 12345);
+		image__make_thread(&image, second, image__at(&image, IMAGE_INTERP), host.task.thread.fsbase);
+		image__put(second + image.target.offsets.thread_current_frame, image.stack[image.depth - 1].address, 8);
+		take_tick();
+		cr_expect_eq(sent.sample.tstate, second);
 		image__free(&image);
 	}
 }

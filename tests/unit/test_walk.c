@@ -100,6 +100,19 @@ Test(walk, stack_ids)
 	cr_expect_neq(sent.sample.stack_id, id, "the process");
 	id = sent.sample.stack_id;
 
+	/* Code that never got a version has no identity but its address. */
+	image__set_version(&image, 5, 0);
+	image__set_version(&image, 6, 0);
+	image__pop(&image);
+	image__push(&image, IMAGE_PLAIN, 5, 7, 0);
+	tick_again(true);
+	id = sent.sample.stack_id;
+	image__pop(&image);
+	image__push(&image, IMAGE_PLAIN, 6, 7, 0);
+	tick_again(true);
+	cr_expect_neq(sent.sample.stack_id, id, "the code object");
+	id = sent.sample.stack_id;
+
 	image__pop(&image);
 	tick_again(true);
 	cr_expect_neq(sent.sample.stack_id, id, "the depth");
@@ -156,6 +169,13 @@ Test(walk, page_borders)
 			take_tick();
 			expect_whole("at the end");
 		}
+		/* A generator's, with which a mapping begins. */
+		image.stack[1].address = image__chunk(&image, 2);
+		image__write_frame(&image, &image.stack[1], image.stack[0].address);
+		image__push(&image, IMAGE_PLAIN, 2, 3, 0);
+		take_tick();
+		expect_whole("at the start");
+		image__pop(&image);
 		/* A frame that the mapping ends in. */
 		image.stack[1].address = image__chunk(&image, 0) + IMAGE_CHUNK - bytes + 8;
 		image__publish(&image);
