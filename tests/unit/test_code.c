@@ -4,6 +4,7 @@
  * that are none or have gone, and what the kernel side sent of them.
  */
 #include "fake_python.h"
+#include "os/proc.h"
 #include "py/code.h"
 #include "py/layout.h"
 
@@ -423,6 +424,30 @@ Test(code, hostile_lengths, .init = start, .fini = stop)
 		cr_expect_eq(entry(3 * i + 2)->state, PY_CODE_OK, "bytecode %u", i);
 		cr_expect_eq(entry(3 * i + 2)->code_bytes, lengths[i] < 1u << 30 ? 2 * lengths[i] : 0, "bytecode %u", i);
 	}
+}
+
+/* Any number of code objects may share one object, however large: that is not a copy for each. */
+Test(code, one_huge_table_for_all, .init = start, .fini = stop)
+{
+	static const size_t size = 60 << 20;
+	uint64_t before = proc__own_rss();
+	uint32_t taken = 0;
+	uint8_t *table = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(table, MAP_FAILED);
+	put_u64(table, 16, size - TABLE_AT);
+	for (uint32_t i = 0; i < 20; i++) {
+		make_code(i);
+		put_u64(&python.codes[i], LINETABLE_AT, address_of(table));
+	}
+	make_code(20);
+	load(0, 21);
+	for (uint32_t i = 0; i < 20; i++)
+		taken += entry(i)->state == PY_CODE_OK;
+	cr_expect_eq(taken, 1);
+	cr_expect_eq(entry(20)->state, PY_CODE_OK, "the others are read all the same");
+	cr_expect_lt(proc__own_rss(), before + (200 << 20));
+	munmap(table, size);
 }
 
 /* Bytes that a program can put anywhere. */

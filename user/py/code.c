@@ -15,12 +15,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define ROUND_CODES	 340 /* three segments each stay within IOV_MAX */
+#define ROUND_CODES	 340 /* three segments each stay within IOV_MAX; hundreds of long ones take a call more */
 #define HEADER_BYTES	 256 /* at least sizeof(PyCodeObject) without its bytecode */
 #define STRING_BYTES	 256 /* first read of a string object */
 #define TABLE_BYTES	 512 /* first read of a line table */
 #define OBJECT_MIN_BYTES 80  /* header of any string or bytes object: read even across a page border */
 #define TABLE_MAX	 (64u << 20)
+#define ROUND_BYTES_MAX	 TABLE_MAX /* copies of long objects in one round: any number of code objects may share one */
 #define PAGE_BYTES	 4096u
 
 /* One object that is read in two parts, because its length is in it. */
@@ -51,6 +52,7 @@ struct round {
 	struct code_cache *cache;
 	struct py_target *target;
 	bool readable; /* may the process be read? */
+	size_t rest_bytes; /* allocated for what is long */
 	struct pending *items;
 	size_t count;
 	VEC(struct remote_segment) segments;
@@ -268,6 +270,11 @@ static int add_rest(struct round *round, struct pending *item, struct part *part
 {
 	if (part->want <= part->len)
 		return 0;
+	if (part->want > ROUND_BYTES_MAX - round->rest_bytes) {
+		item->code.state = PY_CODE_INVALID;
+		return 0;
+	}
+	round->rest_bytes += part->want;
 	item->was_read = true;
 	part->rest = malloc(part->want);
 	if (!part->rest)
@@ -479,6 +486,7 @@ static int load_round(struct round *round)
 		free(round->items[i].table.rest);
 	}
 	round->count = 0;
+	round->rest_bytes = 0;
 	return err;
 }
 
