@@ -90,9 +90,19 @@ static bool is_old(const struct python *python)
 	return !python__is_supported(python) && python->minor < 13;
 }
 
+static bool is_release(const struct python *python)
+{
+	return python__is_supported(python) && !python->debug;
+}
+
 struct criterion_test_params supported_pythons(void)
 {
 	return filtered(python__is_supported);
+}
+
+struct criterion_test_params release_pythons(void)
+{
+	return filtered(is_release);
 }
 
 struct criterion_test_params old_pythons(void)
@@ -232,9 +242,13 @@ size_t marked_lines(const char *program, const char *mark, unsigned int *out, si
 const char *profiler_path(void)
 {
 	static char path[PATH_MAX];
-	ssize_t len = path[0] ? 0 : readlink("/proc/self/exe", path, sizeof(path) - 32);
+	const char *other = getenv("PYBPFPROF");
+	ssize_t len;
 
-	if (path[0] && len > 0) {
+	if (other && *other)
+		return other;
+	len = path[0] ? 0 : readlink("/proc/self/exe", path, sizeof(path) - 32);
+	if (len > 0) {
 		path[len] = '\0';
 		/* build/live/test_x and build/pybpfprof */
 		for (int i = 0; i < 2; i++)

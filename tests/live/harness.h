@@ -39,6 +39,7 @@
 
 struct criterion_test_params live_pythons(void);      /* the first of each required version */
 struct criterion_test_params supported_pythons(void); /* every one that the program supports */
+struct criterion_test_params release_pythons(void);   /* of those, no debug builds */
 struct criterion_test_params old_pythons(void);	      /* every one that it refuses by its number */
 const struct python *pick(const char *version, const char *kind); /* fails the test if it is not there */
 
@@ -99,7 +100,7 @@ struct run {
 	struct stacks stacks; /* empty if there is no file */
 };
 
-/* The program under test, as built beside the tests. */
+/* The program under test: as built beside the tests, or what PYBPFPROF names, such as the one of ASAN=1. */
 const char *profiler_path(void);
 
 /* Starts `pybpfprof ARGS...`; the words end with NULL. */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where a profile cannot go: full disks, closed pipes, paths that cannot be written. Said in words and by the
+ * exit code; what was there before stays.
+ */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FAILED = 1, USAGE = 2 };
+
+static const struct python *newest(void)
+{
+	return pick("3.15", "debian");
+}
+
+static char pid_text[16];
+
+static struct target *start_spin(void)
+{
+	struct target *target = start(newest(), "spin.py");
+
+	snprintf(pid_text, sizeof(pid_text), "%d", target->pid);
+	return target;
+}
+
+/* One line, before anything was sampled. */
+static void check_refused(const struct run *run, const char *path, const char *why)
+{
+	check(run->code == FAILED, "%s: exit code %d", path, run->code);
+	check(strstr(run->err, path) && strstr(run->err, why), "%s, %s are not in: %s", path, why, run->err);
+	check(!strstr(run->err, " taken"), "it was sampled all the same: %s", run->err);
+}
+
+LIVE_TEST(outputs, paths)
+{
+	const char *folder = scratch_folder("");
+	char path[CHILD_PATH];
+
+	start_spin();
+	snprintf(path, sizeof(path), "%s/missing/x.collapsed", folder);
+	check_refused(profiler_run("-p", pid_text, "-d", "5", "-o", path), path, "No such file");
+	snprintf(path, sizeof(path), "%s/folder.collapsed", folder);
+	check(!mkdir(path, 0755), "mkdir");
+	check_refused(profiler_run("-p", pid_text, "-d", "5", "-o", path), path, "directory");
+	check_refused(profiler_run("-p", pid_text, "-d", "5", "-o", "/proc/x.collapsed"), "/proc/x.collapsed",
+		      "");
+	snprintf(path, sizeof(path), "%s/file", folder);
+	write_file(path, "");
+	strcat(path, "/x.collapsed");
+	check_refused(profiler_run("-p", pid_text, "-d", "5", "-o", path), path, "Not a directory");
+}
+
+LIVE_TEST(outputs, several_and_stdout)
+{
+	const char *folder = scratch_folder("");
+	char one[CHILD_PATH], two[CHILD_PATH];
+	struct stacks stacks;
+	struct run *run;
+	const char *fault;
+
+	start_spin();
+	snprintf(one, sizeof(one), "%s/x.folded", folder);
+	snprintf(two, sizeof(two), "%s/x.txt", folder);
+	run = profiler__finish(profiler("-p", pid_text, "-d", "0.5", "-r", "999", "-q", "-o", one, "-o", "-",
+					"--format", "collapsed", "-o", two),
+			       one);
+	check_written(run);
+	fault = stacks__parse(&stacks, two);
+	check(!fault && stacks.total == run->stacks.total, "%s %s: %llu samples", two, fault ?: "differs",
+	      (unsigned long long)stacks.total);
+	fault = stacks__parse(&stacks, run->child->out);
+	check(!fault && stacks.total == run->stacks.total, "stdout %s: %llu samples", fault ?: "differs",
+	      (unsigned long long)stacks.total);
+}
+
+LIVE_TEST(outputs, full_device)
+{
+	struct run *run;
+
+	start_spin();
+	run = profiler_run("-p", pid_text, "-d", "0.3", "-q", "-o", "/dev/full", "--format", "collapsed");
+	check(run->code == FAILED, "exit code %d", run->code);
+	check(strstr(run->err, "/dev/full") && strstr(run->err, "No space"), "it does not say so: %s",
+	      run->err);
+	run = profiler__finish(
+		child__start(&(struct child_config){
+			.argv = (const char *const[]){profiler_path(), "-p", pid_text, "-d", "0.3", NULL},
+			.out = "/dev/full"}),
+		NULL);
+	check(run->code == FAILED && strstr(run->err, "No space"), "stdout: exit code %d: %s", run->code,
+	      run->err);
+	check(run->report.samples > 0, "no report: %s", run->err);
+}
+
+/* A file system of 64 KiB; a profile that is larger. The one that was there before stays as it was. */
+LIVE_TEST(outputs, full_disk)
+{
+	struct target *target = start(newest(), "deep.py", .args = {"5000"});
+	static const char script[] =
+		"cd \"$1\" && mount -t tmpfs -o size=64k none . && cd \"$1\" && echo before >old.collapsed "
+		"&&\n"
+		"\"$2\" -p \"$3\" -d 0.5 -r 499 -q -o new.collapsed -o old.collapsed; echo \"code $?\"\n"
+		"ls -A; echo \"old: $(cat old.collapsed)\"";
+	struct child *child;
+
+	snprintf(pid_text, sizeof(pid_text), "%d", target->pid);
+	child = child__start(&(struct child_config){
+		.argv = (const char *const[]){"unshare", "-m", "sh", "-c", script, "sh", scratch_folder(""),
+					      profiler_path(), pid_text, NULL}});
+	check(child__wait(child, 60), "it does not end");
+	check(!strcmp(child__out(child), "code 1\nold.collapsed\nold: before\n"), "after it: %s",
+	      child__out(child));
+	check(strstr(child__err(child), "No space left") && strstr(child__err(child), "new.collapsed"),
+	      "it does not say so: %s", child__err(child));
+}
+
+/* The reader of stdout has seen enough: no failure, no noise. And one that is gone from the start. */
+LIVE_TEST(outputs, closed_pipe)
+{
+	for (int early = 0; early < 2; early++) {
+		struct target *target = start(newest(), "deep.py", .args = {"5000"});
+		struct child_config config = {
+			.argv = (const char *const[]){profiler_path(), "-p", pid_text, "-d", "0.5", "-r",
+						      "499", "-o", "-", "--format", "collapsed", NULL}};
+		char head[64];
+		int fds[2];
+		struct child *child;
+		struct run *run;
+
+		snprintf(pid_text, sizeof(pid_text), "%d", target->pid);
+		check(!pipe2(fds, O_CLOEXEC), "pipe");
+		config.out_fd = fds[1];
+		child = child__start(&config);
+		close(fds[1]);
+		if (!early)
+			check(read(fds[0], head, sizeof(head)) > 0, "nothing came");
+		close(fds[0]);
+		run = profiler__finish(child, NULL);
+		check(run->code == 0, "exit code %d", run->code);
+		check(!strstr(run->err, "error") && !strstr(run->err, "ipe"), "it complains: %s", run->err);
+		check(run->report.samples > 0, "no report: %s", run->err);
+	}
+}
+
+LIVE_TEST(outputs, replaced_by_rename)
+{
+	const char *folder = scratch_folder("");
+	char file[CHILD_PATH], link[CHILD_PATH];
+	struct stat before, after;
+	struct run *run;
+
+	start_spin();
+	snprintf(file, sizeof(file), "%s/x.collapsed", folder);
+	snprintf(link, sizeof(link), "%s/link.collapsed", folder);
+	write_file(file, "before\n");
+	check(!chmod(file, 0640) && !chown(file, 65534, 65534) && !symlink("x.collapsed", link) &&
+		      !stat(file, &before),
+	      "setting up");
+	run = profiler__finish(profiler("-p", pid_text, "-d", "0.5", "-r", "999", "-o", link), link);
+	check_written(run);
+	check(!lstat(link, &after) && S_ISLNK(after.st_mode), "the link is no link any more");
+	check(!stat(file, &after) && after.st_mode == before.st_mode && after.st_uid == before.st_uid,
+	      "owner or mode have changed");
+	check(after.st_ino != before.st_ino, "the file was written in place");
+}
