@@ -70,10 +70,7 @@ struct upid {
 	void *ns;
 };
 
-/*
- * Relocated by CO-RE. Each type named here costs libbpf a scan of all the kernel's types at load (1.5 ms on two slow cores), so what has
- * a fixed layout stands above.
- */
+/* Relocated by CO-RE. A type added here must be added to KERNEL_TYPES in user/run/sampler.c: libbpf is shown those only. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 /* Ids of a task or thread group, one per pid namespace level. */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "base/vec.h"
+#include "os/kernel_types.h"
 #include "os/proc.h"
 
 #include <errno.h>
@@ -32,6 +33,9 @@
 #define RING_BYTES_MAX (8u << 20)
 /* Passes over /proc/PID/task until no thread is new: each finds what was born during the one before. */
 #define ATTACH_PASSES 8
+
+/* What vmlinux/vmlinux.h has CO-RE relocate. */
+static const char *const KERNEL_TYPES[] = { "pid", "thread_struct", "task_struct", "perf_event" };
 
 struct sampler {
 	struct pybpfprof_bpf *skel;
@@ -171,10 +175,19 @@ static void log_program(const struct sampler *sampler)
 
 static int load(struct sampler *sampler, const struct sampler_config *config, char *reason, size_t reason_size)
 {
-	struct pybpfprof_bpf *skel = sampler->skel = pybpfprof_bpf__open();
+	LIBBPF_OPTS(bpf_object_open_opts, options);
+	int types_fd = kernel_types__open(KERNEL_TYPES, ARRAY_SIZE(KERNEL_TYPES)), err;
 	const char *step = "open the BPF object";
-	int err;
+	struct pybpfprof_bpf *skel;
+	char types_path[64];
 
+	if (types_fd >= 0) {
+		snprintf(types_path, sizeof(types_path), "/proc/self/fd/%d", types_fd);
+		options.btf_custom_path = types_path;
+	} else {
+		log_dbg("sampler", "libbpf reads all kernel types: %s", strerror(-types_fd));
+	}
+	skel = sampler->skel = pybpfprof_bpf__open_opts(&options);
 	if (!skel) {
 		err = -errno;
 		goto out;
@@ -199,6 +212,8 @@ static int load(struct sampler *sampler, const struct sampler_config *config, ch
 	if (!sampler->ring)
 		err = -errno;
 out:
+	if (types_fd >= 0)
+		close(types_fd);
 	if (err)
 		snprintf(reason, reason_size, "cannot %s: %s%s", step, strerror(-err),
 			 err == -EPERM || err == -EACCES ? "" :
