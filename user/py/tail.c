@@ -12,10 +12,12 @@
 
 #define CHUNK_PREVIOUS	  0
 #define CHUNK_SIZE	  8
+#define CHUNK_TOP	  16 /* words of data[] in use; kept up to date in all but the newest */
 #define CHUNK_DATA	  24
 #define CHUNK_BYTES	  16384u /* of nearly every chunk; only a huge frame gets a larger one */
 #define CHUNK_BYTES_MAX	  (16u << 20)
 #define SNAPSHOT_BYTES_MAX (256u << 20)
+#define CHUNKS_MAX	  (SNAPSHOT_BYTES_MAX / CHUNK_BYTES)
 #define SEGMENTS_MAX	  512
 #define LINKS_MAX	  (4 * PY_TAIL_MAX) /* steps of a chain, entry markers included */
 
@@ -64,7 +66,7 @@ static int read_chunk(struct tail_reader *reader, struct py_target *target, py_a
 	struct tail_chunk chunk = { .address = address, .offset = reader->bytes.len };
 	struct remote_segment segment = { .addr = address, .len = CHUNK_BYTES };
 	uint64_t size;
-	int err = grow_bytes(reader, CHUNK_BYTES);
+	int err = reader->chunks.len < CHUNKS_MAX ? grow_bytes(reader, CHUNK_BYTES) : -E2BIG;
 
 	if (err)
 		return err;
@@ -128,16 +130,26 @@ int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, 
 	return err;
 }
 
+/* End of what is in use of a chunk. Frames that were popped may lie behind it, also in chunks that others have been put on. */
+static py_addr live_end(const struct tail_reader *reader, size_t index)
+{
+	const struct tail_chunk *chunk = &reader->chunks.items[index];
+	py_addr end = chunk->address + chunk->len;
+	uint64_t words = load_u64(reader->bytes.items + chunk->offset + CHUNK_TOP);
+
+	if (!index)
+		return reader->top >= chunk->address && reader->top < end ? reader->top : end;
+	return words < (chunk->len - CHUNK_DATA) / 8 ? chunk->address + CHUNK_DATA + words * 8 : end;
+}
+
 /* The copy of `len` bytes at `address`, NULL when they are not in a live part of the data stack. *hint: the chunk to try first. */
 static const uint8_t *in_snapshot(const struct tail_reader *reader, py_addr address, size_t len, size_t *hint)
 {
 	for (size_t tried = 0; tried < reader->chunks.len; tried++) {
 		size_t i = (*hint + tried) % reader->chunks.len;
 		const struct tail_chunk *chunk = &reader->chunks.items[i];
-		py_addr end = chunk->address + chunk->len;
+		py_addr end = live_end(reader, i);
 
-		if (i == 0 && reader->top >= chunk->address && reader->top < end)
-			end = reader->top;
 		if (address < chunk->address + CHUNK_DATA || address >= end || end - address < len)
 			continue;
 		*hint = i;
