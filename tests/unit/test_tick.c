@@ -265,6 +265,7 @@ Test(tick, code_objects)
 		image__push(&image, IMAGE_PLAIN, i, i, 0);
 	take_tick();
 	cr_expect_eq(sent.codes, PBP_TICK_CODES);
+	cr_expect_eq(host.records.items[host.records.len - 1].flags, BPF_RB_FORCE_WAKEUP, "the rest is to be read soon");
 	tick_again(true);
 	cr_expect(!sent.codes && !sent.stack, "the stack is known");
 	image__push(&image, IMAGE_PLAIN, 0, 0, 0);
