@@ -90,6 +90,9 @@ test: check-layers check-headers test-plain
 
 test-live: build-live
 	$(Q)fail=0; for t in $(LIVE_TESTS); do echo "== $${t##*/}"; $$t --color=never -j1 || fail=1; done; exit $$fail
+	$(Q)$(MAKE) --no-print-directory ASAN=1 build/asan/pybpfprof
+	$(Q)echo "== test_input, the profiler under ASan and UBSan"; PYBPFPROF=build/asan/pybpfprof \
+		$(OUT)/live/test_input --color=never -j1 --filter 'input/@(corrupt|table|version|free)*'
 
 check-layers:
 	$(Q)scripts/check-layers
