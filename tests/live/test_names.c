@@ -31,21 +31,26 @@ EACH_PYTHON(names, hostile)
 {
 	struct run *run = profile(start(python, "names.py", .args = {"hostile"}), .rate = "1999",
 				  .seconds = 1, .min_samples = 700);
+	const char *seen[16];
+	double shares[16] = {0};
 	size_t functions = 0;
-	uint64_t weight = 0;
 
 	for (size_t i = 0; i < run->stacks.len; i++) {
 		const struct stack *stack = &run->stacks.items[i];
+		size_t at = 0;
 
 		if (stack->len != 2)
 			continue;
-		functions++;
-		weight += stack->weight;
-		check(fabs(percent(run, stack->weight) - 100.0 / 7) < 4, "%s has %.2f %%", stack__text(stack),
-		      percent(run, stack->weight));
+		while (at < functions && strcmp(seen[at], stack__leaf(stack)->name))
+			at++;
+		check(at < 16, "more functions than there are");
+		if (at == functions)
+			seen[functions++] = stack__leaf(stack)->name;
+		shares[at] += percent(run, stack->weight);
 	}
-	check(functions == 7 && percent(run, weight) > 95, "%zu functions with %.2f %% together", functions,
-	      percent(run, weight));
+	check(functions == 7, "%zu functions", functions);
+	for (size_t i = 0; i < functions; i++)
+		check(fabs(shares[i] - 100.0 / 7) < 4, "%.60s has %.2f %%", seen[i], shares[i]);
 	for (const unsigned char *c = (const unsigned char *)run->out; *c; c++)
 		check((*c >= 0x20 && *c != 0x7f) || *c == '\n', "the table has the character 0x%02x", *c);
 }
@@ -113,7 +118,7 @@ EACH_PYTHON(names, of_replaced_code)
 	}
 	check(other < 3, "%.2f %% are in no gen_N", other);
 	for (int i = 0; i < 100; i++)
-		check(shares[i] > 0.1 && shares[i] < 3, "gen_%d has %.2f %%", i, shares[i]);
+		check(shares[i] > 0.1 && shares[i] < 5, "gen_%d has %.2f %%", i, shares[i]);
 }
 
 /* Address, file and first line agree, yet it is another function. */
