@@ -96,6 +96,15 @@ void options__print_help(void)
 
 /* --- values --- */
 
+/* Digits and a point: no sign, "inf", "0x10", "1e3" or leading space. *end: what follows. */
+static int parse_decimal(const char *text, char **end, double *out)
+{
+	if (!isdigit((unsigned char)*text) && *text != '.')
+		return -EINVAL;
+	*out = strtod(text, end);
+	return *end == text + strspn(text, ".0123456789") ? 0 : -EINVAL;
+}
+
 int parse_duration(const char *text, uint64_t *out_ns)
 {
 	static const struct {
@@ -105,9 +114,8 @@ int parse_duration(const char *text, uint64_t *out_ns)
 	char *end;
 	double value;
 
-	if (!isdigit((unsigned char)*text) && *text != '.')
-		return -EINVAL; /* no sign, no "inf", no leading space */
-	value = strtod(text, &end);
+	if (parse_decimal(text, &end, &value))
+		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		double seconds = value * units[i].seconds;
 
@@ -126,9 +134,8 @@ int parse_rate(const char *text, uint32_t *out_hz)
 	char *end;
 	double value;
 
-	if (!isdigit((unsigned char)*text))
+	if (parse_decimal(text, &end, &value))
 		return -EINVAL;
-	value = strtod(text, &end);
 	if (*end == 'k' || *end == 'K') {
 		value *= 1000;
 		end++;
@@ -157,7 +164,7 @@ static int parse_pids(struct options *options, const char *text)
 	char item[16];
 	long pid;
 
-	while (*text) {
+	do {
 		size_t len = strcspn(text, ",");
 
 		if (len >= sizeof(item))
@@ -174,8 +181,8 @@ static int parse_pids(struct options *options, const char *text)
 		text += len;
 		if (*text == ',' && !*++text)
 			return -EINVAL;
-	}
-	return options->session.pids.len ? 0 : -EINVAL;
+	} while (*text);
+	return 0;
 }
 
 static int parse_program(const char *text, enum sampler_program *out)

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The command line: every option, long and short, what it means and what it refuses.
+ */
+#include "options.h"
+
+#include "base/util.h"
+
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_WORDS 16
+
+static struct options options;
+
+/* Parse words separated by spaces; %s of a word cannot be given. */
+static int parse(const char *line)
+{
+	static char text[512];
+	char *words[MAX_WORDS + 1] = { "pybpfprof" };
+	int count = 1;
+
+	options__free(&options);
+	snprintf(text, sizeof(text), "%s", line);
+	for (char *word = strtok(text, " "); word && count < MAX_WORDS; word = strtok(NULL, " "))
+		words[count++] = word;
+	return options__parse(&options, count, words);
+}
+
+static void expect_good(const char *line)
+{
+	cr_assert_eq(parse(line), 0, "%s", line);
+}
+
+static void expect_bad(const char *line)
+{
+	cr_expect_eq(parse(line), -EINVAL, "%s", line);
+}
+
+static void free_options(void)
+{
+	options__free(&options);
+}
+
+/* Messages are not shown among the tests' own. */
+TestSuite(options, .init = cr_redirect_stderr, .fini = free_options);
+
+Test(options, defaults)
+{
+	expect_good("-p 12");
+	cr_expect_eq(options.command, COMMAND_RECORD);
+	cr_expect(options.session.pids.len == 1 && options.session.pids.items[0] == 12);
+	cr_expect_eq(options.session.duration_ns, 0);
+	cr_expect_eq(options.session.rate_hz, 99);
+	cr_expect_eq(options.session.kernel_frames, 0);
+	cr_expect_eq(options.session.program, SAMPLER_WALK);
+	cr_expect(!options.session.by_thread && !options.quiet && !options.verbose);
+	cr_expect_eq(options.group, GROUP_LINE);
+	cr_expect_eq(options.rows, 15);
+	cr_expect_eq(options.outputs.len, 0);
+}
+
+Test(options, commands)
+{
+	expect_good("record -p 1");
+	cr_expect_eq(options.command, COMMAND_RECORD);
+	expect_good("doctor");
+	cr_expect_eq(options.command, COMMAND_DOCTOR);
+	expect_good("-h");
+	cr_expect_eq(options.command, COMMAND_HELP);
+	expect_good("record --help");
+	cr_expect_eq(options.command, COMMAND_HELP);
+	expect_good("-V");
+	cr_expect_eq(options.command, COMMAND_VERSION);
+	expect_good("--version");
+	cr_expect_eq(options.command, COMMAND_VERSION);
+	expect_bad("");
+	expect_bad("record");
+	expect_bad("profile -p 1");
+	expect_bad("-p 1 record");
+	expect_bad("doctor 12");
+	expect_bad("12");
+}
+
+Test(options, all_at_once)
+{
+	expect_good("record --pid=12,13 --duration=2m --rate=10k --output=a.collapsed -o b.folded --format=collapsed "
+		    "--function --threads --limit=40 --verbose --kernel-frames=8192 --debug-bpf=bounded");
+	cr_expect(options.session.pids.len == 2 && options.session.pids.items[1] == 13);
+	cr_expect_eq(options.session.duration_ns, 120000000000);
+	cr_expect_eq(options.session.rate_hz, 10000);
+	cr_expect_eq(options.session.kernel_frames, 8192);
+	cr_expect_eq(options.session.program, SAMPLER_BOUNDED);
+	cr_expect(options.session.by_thread && options.verbose && !options.quiet);
+	cr_expect_eq(options.group, GROUP_FUNCTION);
+	cr_expect_eq(options.rows, 40);
+	cr_assert_eq(options.outputs.len, 2);
+	cr_expect_str_eq(options.outputs.items[1].path, "b.folded");
+	cr_expect_eq(options.outputs.items[1].writer, &collapsed_writer);
+	expect_good("-p 1 -d 5 -r 9 -o - -t -l 1 -q -v --line");
+	cr_expect(options.quiet && options.verbose && options.session.by_thread && options.rows == 1);
+	cr_expect_eq(options.group, GROUP_LINE);
+}
+
+Test(options, the_last_one_counts)
+{
+	expect_good("-p 1 -r 10 -r 20 --function --line -d 1 -d 2");
+	cr_expect_eq(options.session.rate_hz, 20);
+	cr_expect_eq(options.session.duration_ns, 2000000000);
+	cr_expect_eq(options.group, GROUP_LINE);
+}
+
+Test(options, pids)
+{
+	expect_good("-p 3,1,3 -p 2 -p 1");
+	cr_assert_eq(options.session.pids.len, 3, "each once");
+	cr_expect(options.session.pids.items[0] == 3 && options.session.pids.items[1] == 1 &&
+		  options.session.pids.items[2] == 2);
+	expect_good("-p 2147483647");
+	expect_bad("-p 2147483648");
+	expect_bad("-p 99999999999999999999");
+	expect_bad("-p 0");
+	expect_bad("-p -1");
+	expect_bad("-p +1");
+	expect_bad("-p 1x");
+	expect_bad("-p 0x10");
+	expect_bad("-p 1,");
+	expect_bad("-p ,1");
+	expect_bad("-p 1,,2");
+	expect_bad("-p 1;2");
+	expect_bad("-p python");
+	expect_bad("-p");
+	expect_bad("--pid=");
+	expect_bad("-p 1 --pid=");
+}
+
+Test(options, bad_values)
+{
+	static const char *const lines[] = {
+		"-p 1 -d 0",	       "-p 1 -d",	      "-p 1 -d x",	     "-p 1 -r 0",
+		"-p 1 -r 20001",       "-p 1 -r fast",	      "-p 1 -l 0",	     "-p 1 -l 1000001",
+		"-p 1 -l 1.5",	       "-p 1 -l -3",	      "-p 1 -l many",	     "-p 1 --kernel-frames 0",
+		"-p 1 --kernel-frames 8193", "-p 1 --kernel-frames x", "-p 1 --debug-bpf none", "-p 1 --format svgz",
+		"-p 1 --format",       "-p 1 --no-such-option", "-p 1 -Z",	     "-p 1 extra",
+		"-p 1 -o",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		expect_bad(lines[i]);
+}
+
+Test(options, formats)
+{
+	expect_good("-p 1 -o a.collapsed -o b.folded -o c -o dir.d/c");
+	for (size_t i = 0; i < options.outputs.len; i++)
+		cr_expect_eq(options.outputs.items[i].writer, &collapsed_writer, "%zu", i);
+	expect_good("-p 1 -o a.xyz --format collapsed");
+	cr_expect_eq(options.outputs.items[0].writer, &collapsed_writer);
+	expect_bad("-p 1 -o a.xyz");
+	expect_bad("-p 1 -o a.collapsed -o b.xyz");
+	/* The table would be in the same stream. */
+	expect_good("-p 1 -o -");
+	cr_expect(options.quiet);
+	expect_good("-p 1 -o a.collapsed");
+	cr_expect(!options.quiet);
+}
+
+Test(options, durations)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns; /* 0 = refused */
+	} cases[] = {
+		{ "30", 30000000000 },	 { "30s", 30000000000 },  { "2m", 120000000000 },    { "2min", 120000000000 },
+		{ "500ms", 500000000 },	 { "1h", 3600000000000 }, { "1.5", 1500000000 },     { ".5", 500000000 },
+		{ "0.25m", 15000000000 }, { "1ms", 1000000 },	  { "366h", 1317600000000000 }, { "10.", 10000000000 },
+		{ "", 0 },		 { ".", 0 },		  { "0", 0 },		     { "0.5ms", 0 },
+		{ "-1", 0 },		 { "+1", 0 },		  { " 1", 0 },		     { "1 ", 0 },
+		{ "1 s", 0 },		 { "1S", 0 },		  { "1d", 0 },		     { "1ss", 0 },
+		{ "1e3", 0 },		 { "0x10", 0 },		  { "1,5", 0 },		     { "1.2.3", 0 },
+		{ "inf", 0 },		 { "nan", 0 },		  { "ms", 0 },		     { "10000h", 0 },
+		{ "99999999999999999999999999999999", 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t ns = 0;
+
+		cr_expect_eq(parse_duration(cases[i].text, &ns), cases[i].ns ? 0 : -EINVAL, "'%s'", cases[i].text);
+		cr_expect_eq(ns, cases[i].ns, "'%s': %lu", cases[i].text, ns);
+	}
+}
+
+Test(options, rates)
+{
+	static const struct {
+		const char *text;
+		uint32_t hz; /* 0 = refused */
+	} cases[] = {
+		{ "99", 99 },	    { "1", 1 },	   { "20000", 20000 }, { "20k", 20000 }, { "10K", 10000 },
+		{ "10khz", 10000 }, { "250hz", 250 }, { "250Hz", 250 },   { "1.5k", 1500 }, { "99.9", 99 },
+		{ "0", 0 },	    { "0.5", 0 },  { "20001", 0 },     { "21k", 0 },	 { "", 0 },
+		{ "k", 0 },	    { "hz", 0 },   { "-5", 0 },	       { "+5", 0 },	 { " 5", 0 },
+		{ "5 ", 0 },	    { "5kk", 0 },  { "5h", 0 },	       { "1e3", 0 },	 { "0x10", 0 },
+		{ "inf", 0 },	    { "nan", 0 },  { "1M", 0 },	       { "99999999999", 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint32_t hz = 0;
+
+		cr_expect_eq(parse_rate(cases[i].text, &hz), cases[i].hz ? 0 : -EINVAL, "'%s'", cases[i].text);
+		cr_expect_eq(hz, cases[i].hz, "'%s': %u", cases[i].text, hz);
+	}
+}
+
+/* A fault is told by the option's name and what it wants. */
+Test(options, faults_are_told)
+{
+	expect_bad("-p 1 -d soon");
+	expect_bad("-p 1 -r 1e9");
+	expect_bad("-p 1 -o a.xyz");
+	expect_bad("");
+	fflush(stderr);
+	cr_assert_stderr_eq_str("pybpfprof: error: -d soon: a time such as 30, 30s, 2m or 500ms\n"
+				"pybpfprof: error: -r 1e9: a rate from 1 to 20k, such as 99, 1000 or 10k\n"
+				"pybpfprof: error: -o a.xyz: the suffix names no format; use --format (--help lists them)\n"
+				"pybpfprof: error: which process? Give it with -p PID (--help explains)\n");
+}
+
+/* The help names every option and every format. */
+Test(options, help)
+{
+	static const char *const words[] = {
+		"--pid", "--duration", "--rate", "--output", "--format", "--line", "--function", "--threads", "--limit",
+		"--quiet", "--verbose", "--kernel-frames", "--help", "--version", "doctor", "record", ".collapsed",
+		".folded",
+	};
+	char text[8192];
+	FILE *out;
+	size_t len;
+
+	cr_redirect_stdout();
+	out = cr_get_redirected_stdout();
+	options__print_help();
+	fflush(stdout);
+	len = fread(text, 1, sizeof(text) - 1, out);
+	text[len] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		cr_expect(strstr(text, words[i]), "%s", words[i]);
+	cr_expect(!strstr(text, "debug-bpf"));
+	for (const char *line = text; line && *line; line = strchr(line, '\n'), line += !!line)
+		cr_expect_leq(strcspn(line, "\n"), 110, "%.40s", line);
+}
