@@ -14,6 +14,12 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * part / whole : 0;
 }
 
+/* "1 sample", "2 samples" */
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 static uint64_t target_cpu_ns(const struct report *report)
 {
 	uint64_t sum = 0;
@@ -109,8 +115,8 @@ static void format_samples(const struct report *report, struct buf *out)
 	format_no_python(report, out);
 	buf__adds(out, "\n");
 	if (counts->tails_completed)
-		buf__addf(out, "  deep       %" PRIu64 " stacks over %u frames completed and verified from user space\n",
-			  counts->tails_completed, report->max_frames);
+		buf__addf(out, "  deep       %" PRIu64 " stack%s over %u frames completed and verified from user space\n",
+			  counts->tails_completed, plural(counts->tails_completed), report->max_frames);
 }
 
 static void format_state(const struct report *report, struct buf *out)
@@ -126,9 +132,9 @@ static void format_cost(const struct report *report, struct buf *out)
 {
 	uint64_t own = proc__own_cpu_ns();
 
-	buf__addf(out, "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident, %" PRIu64 " wake-ups",
+	buf__addf(out, "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident, %" PRIu64 " wake-up%s",
 		  own / 1e9, percent(own, report->wall_ns), proc__own_rss() / 1048576.0,
-		  report->counters[PBP_COUNTER_WAKEUPS]);
+		  report->counters[PBP_COUNTER_WAKEUPS], plural(report->counters[PBP_COUNTER_WAKEUPS]));
 	if (report->tick_ns)
 		buf__addf(out, "; in the kernel %.2f us a tick", report->tick_ns / 1e3);
 	buf__adds(out, "\n");
@@ -136,7 +142,7 @@ static void format_cost(const struct report *report, struct buf *out)
 
 void report__format(const struct report *report, struct buf *out)
 {
-	buf__addf(out, "%" PRIu64 " samples of ", report->counts.samples);
+	buf__addf(out, "%" PRIu64 " sample%s of ", report->counts.samples, plural(report->counts.samples));
 	format_targets(report, out);
 	buf__addf(out, " in %.1f s (%s)\n", report->wall_ns / 1e9, report->end);
 	format_samples(report, out);
@@ -147,7 +153,7 @@ void report__format(const struct report *report, struct buf *out)
 		if (report->processes[i].execs)
 			buf__addf(out, "  exec       process %d became another program %u time%s; now %s\n",
 				  report->processes[i].pid, report->processes[i].execs,
-				  report->processes[i].execs == 1 ? "" : "s", report->processes[i].command);
+				  plural(report->processes[i].execs), report->processes[i].command);
 	format_cost(report, out);
 }
 
