@@ -99,8 +99,6 @@ void options__print_help(void)
 /* Digits and a point: no sign, "inf", "0x10", "1e3" or leading space. *end: what follows. */
 static int parse_decimal(const char *text, char **end, double *out)
 {
-	if (!isdigit((unsigned char)*text) && *text != '.')
-		return -EINVAL;
 	*out = strtod(text, end);
 	return *end == text + strspn(text, ".0123456789") ? 0 : -EINVAL;
 }
