@@ -151,6 +151,10 @@ Test(report, cost)
 	buf__addc(&text, '\0');
 	cr_expect(strstr(text.data, "; in the kernel 1.23 us a tick\n"));
 	cr_expect(!strstr(text.data, " 0.0 MB resident"), "%s", text.data);
+	report.wall_ns = 0;
+	report__format(&report, &text);
+	buf__addc(&text, '\0');
+	cr_expect(!strstr(text.data + strlen(text.data) + 1, "nan"), "no time has passed");
 }
 
 /* ---- why there is nothing ---- */

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Records in, profile out. Code objects are given as the kernel side sends them, so no process is needed; where one is (tails), it is a
+ * memory image (image.h). Profiles are compared as collapsed stacks.
+ */
+#include "image.h"
+#include "out/writer.h"
+#include "run/symbolize.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+	PID = 77,
+	CODE = 0x10000,	 /* address of code object 0; ... */
+	CODE_STEP = 0x1000,
+	CODE_TYPE = 0x5000,
+	OBJECT = 40, /* header of a compact ASCII string; of bytes: 32 */
+	MAX_NODES = 100000,
+};
+
+static struct profile profile;
+static struct symbolizer symbolizer;
+static struct process process, other;
+static struct buf text;
+
+static void init_process(struct process *p, pid_t pid, const char *command)
+{
+	*p = (struct process){ .pid = pid, .pidfd = -1 };
+	snprintf(p->command, sizeof(p->command), "%s", command);
+	code_cache__init(&p->codes, profile.strings);
+	image_offsets(&p->target.offsets, 14);
+	cr_assert_eq(py_layout__fill(&p->target.layout, &p->target.offsets, PBP_NONE), 0);
+	p->codes.code_type = CODE_TYPE;
+	cr_assert_eq(symbolizer__add_process(&symbolizer, p), 0);
+}
+
+static void start_with(uint32_t max_nodes, bool by_process, bool by_thread)
+{
+	cr_assert_eq(profile__init(&profile, max_nodes), 0);
+	cr_assert_eq(symbolizer__init(&symbolizer, &profile, by_process, by_thread), 0);
+	init_process(&process, PID, "python3 app.py");
+	init_process(&other, PID + 1, "worker");
+}
+
+static void start(void)
+{
+	start_with(MAX_NODES, false, false);
+}
+
+static void stop(void)
+{
+	symbolizer__free(&symbolizer);
+	process__close(&process);
+	process__close(&other);
+	profile__free(&profile);
+	buf__free(&text);
+}
+
+/* ---- records ---- */
+
+static struct pbp_frame frame_of(uint32_t code, uint32_t unit)
+{
+	const struct py_offsets *offsets = &process.target.offsets;
+	uint64_t address = CODE + code * CODE_STEP;
+
+	return (struct pbp_frame){ .code = address, .instr = address + offsets->code_adaptive + 2 * unit, .ident = 1 + code };
+}
+
+static uint32_t put_string(uint8_t *to, const char *s)
+{
+	uint64_t len = strlen(s);
+	uint32_t state = 1 << 2 | 1 << 5 | 1 << 6; /* one byte each, compact, ASCII */
+
+	memcpy(to + 16, &len, 8);
+	memcpy(to + 32, &state, 4);
+	memcpy(to + OBJECT, s, len);
+	return PBP_NAME_BYTES;
+}
+
+/* Code object `code`: function named so in app.py, beginning at line 100 * code + 1, with a line a unit. */
+static void send_code_of(uint32_t tgid, uint32_t code, const char *function, const char *file)
+{
+	const struct py_offsets *offsets = &process.target.offsets;
+	struct pbp_frame frame = frame_of(code, 0);
+	struct pbp_code record = { .type = PBP_CODE, .tgid = tgid, .code = frame.code, .ident = frame.ident };
+	uint64_t type = CODE_TYPE, units = 100, table_len = 200;
+	uint32_t first_line = 100 * code + 1;
+
+	record.lens[0] = process.target.layout.co_bytes;
+	memcpy(record.header + offsets->object_type, &type, 8);
+	memcpy(record.header + offsets->var_object_size, &units, 8);
+	memcpy(record.header + offsets->code_firstlineno, &first_line, 4);
+	memcpy(record.header + offsets->code_version, &frame.ident, 4);
+	record.lens[1] = put_string(record.name, function);
+	record.lens[2] = put_string(record.file, file);
+	memcpy(record.table + offsets->bytes_size, &table_len, 8);
+	for (size_t i = 0; i < table_len; i += 2) {
+		record.table[offsets->bytes_data + i] = 0x80 | 13 << 3;
+		record.table[offsets->bytes_data + i + 1] = i ? 0x02 : 0x00;
+	}
+	record.lens[3] = PBP_TABLE_BYTES;
+	cr_assert_eq(symbolizer__take(&symbolizer, &record, sizeof(record)), 0);
+}
+
+static void send_code(uint32_t code)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "f%u", code);
+	send_code_of(PID, code, name, "app.py");
+}
+
+static int send_stack_of(uint32_t tgid, uint64_t id, const struct pbp_frame *frames, uint32_t count)
+{
+	size_t size = sizeof(struct pbp_stack) + count * sizeof(*frames);
+	struct pbp_stack *record = calloc(1, size);
+	int err;
+
+	*record = (struct pbp_stack){ .type = PBP_STACK, .tgid = tgid, .id = id, .count = count };
+	memcpy(record + 1, frames, count * sizeof(*frames));
+	((struct pbp_frame *)(record + 1))->instr = 0; /* the leaf's is in the sample */
+	err = symbolizer__take(&symbolizer, record, size);
+	free(record);
+	return err;
+}
+
+/* send_stack(id, leaf, caller, ...) */
+#define send_stack(id, ...)                                                                        \
+	cr_assert_eq(send_stack_of(PID, (id), (const struct pbp_frame[]){ __VA_ARGS__ },           \
+				   sizeof((const struct pbp_frame[]){ __VA_ARGS__ }) /             \
+					   sizeof(struct pbp_frame)),                              \
+		     0)
+
+static struct pbp_sample sample_of(uint64_t stack_id, struct pbp_frame leaf)
+{
+	return (struct pbp_sample){ .type = PBP_SAMPLE, .tgid = PID, .tid = PID, .stack_id = stack_id,
+				    .leaf_instr = leaf.instr, .tstate = 0x1000, .comm = "main" };
+}
+
+static void send(const struct pbp_sample *sample)
+{
+	cr_assert_eq(symbolizer__take(&symbolizer, sample, sample->tail_frame ? sizeof(*sample) : PBP_SAMPLE_SHORT), 0);
+}
+
+static void send_sample(uint64_t stack_id, struct pbp_frame leaf)
+{
+	struct pbp_sample sample = sample_of(stack_id, leaf);
+
+	send(&sample);
+}
+
+static void flush(void)
+{
+	cr_assert_eq(symbolizer__flush_batch(&symbolizer), 0);
+}
+
+static void expect(const char *want)
+{
+	text.len = 0;
+	cr_assert_eq(collapsed_writer.write(&profile, GROUP_LINE, &text), 0);
+	buf__addc(&text, '\0');
+	cr_expect_str_eq(text.data, want);
+}
+
+/* ---- stacks and samples ---- */
+
+Test(symbolize, samples_of_two_stacks, .init = start, .fini = stop)
+{
+	for (uint32_t i = 0; i < 3; i++)
+		send_code(i);
+	send_stack(10, frame_of(1, 0), frame_of(0, 4));
+	send_stack(11, frame_of(2, 0), frame_of(0, 4));
+	send_sample(10, frame_of(1, 5));
+	send_sample(11, frame_of(2, 6));
+	send_sample(10, frame_of(1, 5));
+	send_sample(10, frame_of(1, 7));
+	flush();
+	expect("f0 (app.py:5);f1 (app.py:106) 2\n"
+	       "f0 (app.py:5);f1 (app.py:108) 1\n"
+	       "f0 (app.py:5);f2 (app.py:207) 1\n");
+	/* What is known needs no record any more. */
+	send_sample(11, frame_of(2, 6));
+	flush();
+	cr_expect_eq(symbolizer.counts.samples, 5);
+	cr_expect_eq(profile.samples, 5);
+	expect("f0 (app.py:5);f1 (app.py:106) 2\n"
+	       "f0 (app.py:5);f2 (app.py:207) 2\n"
+	       "f0 (app.py:5);f1 (app.py:108) 1\n");
+}
+
+/* The sample comes before its stack in the ring, or a batch later. */
+Test(symbolize, order_in_a_batch, .init = start, .fini = stop)
+{
+	send_sample(10, frame_of(0, 1));
+	send_stack(10, frame_of(0, 0));
+	send_code(0);
+	flush();
+	expect("f0 (app.py:2) 1\n");
+}
+
+Test(symbolize, states, .init = start, .fini = stop)
+{
+	struct pbp_sample sample;
+
+	send_code(0);
+	send_stack(10, frame_of(0, 0));
+	for (uint32_t flags = 0; flags < 16; flags++) {
+		sample = sample_of(10, frame_of(0, 1));
+		sample.flags = flags;
+		send(&sample);
+	}
+	for (uint16_t status = PBP_STATUS_NO_TARGET; status < PBP_STATUS_COUNT + 2; status++) {
+		sample = sample_of(0, frame_of(0, 1));
+		sample.status = status;
+		send(&sample);
+	}
+	flush();
+	cr_expect(symbolizer.counts.attached == 8 && symbolizer.counts.collecting == 8 && symbolizer.counts.raising == 8 &&
+		  symbolizer.counts.in_kernel == 8);
+	cr_expect_eq(symbolizer.counts.status[PBP_STATUS_COMPLETE], 16);
+	for (int status = PBP_STATUS_NO_TARGET; status < PBP_STATUS_COUNT; status++)
+		cr_expect_eq(symbolizer.counts.status[status], 1);
+	expect("f0 (app.py:2) 16\n[no Python frames] 6\n");
+}
+
+Test(symbolize, unknown_stack_is_lost, .init = start, .fini = stop)
+{
+	send_code(0);
+	send_stack(10, frame_of(0, 0));
+	send_sample(99, frame_of(0, 1));
+	send_sample(10, frame_of(0, 1));
+	flush();
+	cr_expect_eq(symbolizer.counts.unknown_stack, 1);
+	cr_expect_eq(symbolizer.counts.samples, 1);
+	cr_expect_eq(profile.samples, 1);
+	expect("f0 (app.py:2) 1\n");
+}
+
+Test(symbolize, process_that_nobody_asked_for, .init = start, .fini = stop)
+{
+	struct pbp_frame frame = frame_of(0, 0);
+	struct pbp_sample sample = sample_of(10, frame);
+
+	sample.tgid = 1;
+	cr_expect_eq(send_stack_of(1, 10, &frame, 1), 0);
+	send_code_of(1, 0, "f", "app.py");
+	send(&sample);
+	flush();
+	cr_expect_eq(symbolizer.stacks.len, 0);
+	cr_expect(!symbolizer.counts.samples && !symbolizer.counts.unknown_stack);
+	expect("");
+}
+
+/* The kernel side sends a stack again when it has forgotten that it did. */
+Test(symbolize, stack_sent_twice, .init = start, .fini = stop)
+{
+	send_code(0);
+	for (int i = 0; i < 3; i++) {
+		send_stack(10, frame_of(0, 0), frame_of(0, 9));
+		send_code(0);
+		send_sample(10, frame_of(0, 1));
+		flush();
+	}
+	cr_expect_eq(symbolizer.stacks.len, 1);
+	cr_expect_eq(process.codes.codes.len, 1);
+	expect("f0 (app.py:10);f0 (app.py:2) 3\n");
+}
+
+Test(symbolize, malformed_records, .init = start, .fini = stop)
+{
+	struct {
+		struct pbp_stack stack;
+		struct pbp_frame frames[2];
+	} record = { .stack = { .type = PBP_STACK, .tgid = PID, .id = 10, .count = 2 },
+		     .frames = { frame_of(0, 0), frame_of(0, 1) } };
+	struct pbp_code code = { .type = PBP_CODE, .tgid = PID };
+	struct pbp_sample sample = sample_of(10, frame_of(0, 1));
+
+	for (size_t size = 0; size < sizeof(record); size++)
+		cr_expect_eq(symbolizer__take(&symbolizer, &record, size), -EINVAL, "stack of %zu bytes", size);
+	for (size_t size = 0; size < sizeof(code); size += 7)
+		cr_expect_eq(symbolizer__take(&symbolizer, &code, size), -EINVAL, "code of %zu bytes", size);
+	for (size_t size = 0; size < PBP_SAMPLE_SHORT; size++)
+		cr_expect_eq(symbolizer__take(&symbolizer, &sample, size), -EINVAL, "sample of %zu bytes", size);
+	record.stack.count = 0;
+	cr_expect_eq(symbolizer__take(&symbolizer, &record, sizeof(record)), -EINVAL);
+	record.stack.count = 3;
+	cr_expect_eq(symbolizer__take(&symbolizer, &record, sizeof(record)), -EINVAL);
+	record.stack.count = UINT32_MAX;
+	cr_expect_eq(symbolizer__take(&symbolizer, &record, sizeof(record)), -EINVAL);
+	record.stack.type = 99;
+	cr_expect_eq(symbolizer__take(&symbolizer, &record, sizeof(record)), -EINVAL);
+	cr_expect(!symbolizer.stacks.len && !symbolizer.samples.len && !process.codes.offers.len);
+	flush();
+	expect("");
+}
+
+/* ---- frames ---- */
+
+Test(symbolize, special_code, .init = start, .fini = stop)
+{
+	send_code(0);
+	send_code_of(PID, 1, "__init__", "__init__");
+	send_code(2);
+	/* A shim in the middle and as the leaf; a code object that nobody could read. */
+	send_stack(10, frame_of(2, 0), frame_of(1, 0), frame_of(0, 0));
+	send_stack(11, frame_of(1, 0), frame_of(0, 0));
+	send_stack(12, frame_of(2, 0), frame_of(9, 0), frame_of(0, 0));
+	send_stack(13, frame_of(9, 0), frame_of(0, 0));
+	for (uint64_t id = 10; id <= 13; id++)
+		send_sample(id, frame_of(2, 1));
+	flush();
+	expect("f0 (app.py:1) 1\n"
+	       "f0 (app.py:1);[code freed before it was read] 1\n"
+	       "f0 (app.py:1);[code freed before it was read];f2 (app.py:202) 1\n"
+	       "f0 (app.py:1);f2 (app.py:202) 1\n");
+	cr_expect_eq(symbolizer.counts.unreadable, 2);
+	cr_expect_eq(symbolizer.counts.samples, 4);
+}
+
+/* As deep as a record can be. */
+Test(symbolize, deep_stack, .init = start, .fini = stop)
+{
+	struct pbp_frame *frames = calloc(PBP_MAX_FRAMES + 1, sizeof(*frames));
+	uint32_t node, depth = 0;
+
+	send_code(0);
+	send_code(1);
+	for (uint32_t i = 0; i <= PBP_MAX_FRAMES; i++)
+		frames[i] = frame_of(i % 2, 3);
+	cr_expect_eq(send_stack_of(PID, 11, frames, PBP_MAX_FRAMES + 1), -EINVAL);
+	cr_assert_eq(send_stack_of(PID, 10, frames, PBP_MAX_FRAMES), 0);
+	send_sample(10, frame_of(0, 50));
+	flush();
+	cr_assert_eq(profile.trie.nodes.len, 2 + PBP_MAX_FRAMES);
+	for (node = profile.trie.nodes.len - 1; node; node = profile.trie.nodes.items[node].parent)
+		depth++;
+	cr_expect_eq(depth, PBP_MAX_FRAMES);
+	cr_expect_eq(profile.trie.nodes.items[profile.trie.nodes.len - 1].self, 1);
+	free(frames);
+}
+
+/* No sample is dropped when the profile may not grow any more: what is new goes under one node. */
+Test(symbolize, profile_at_its_size_limit, .fini = stop)
+{
+	start_with(6, false, false);
+	for (uint32_t i = 0; i < 8; i++)
+		send_code(i);
+	for (uint32_t i = 0; i < 8; i++) {
+		send_stack(10 + i, frame_of(i, 0), frame_of(0, 4));
+		send_sample(10 + i, frame_of(i, 1));
+		send_sample(10 + i, frame_of(i, 1));
+	}
+	send_sample(10, frame_of(0, 2));
+	flush();
+	cr_expect_leq(profile.trie.nodes.len, 6);
+	cr_expect_eq(symbolizer.counts.samples, 17);
+	cr_expect_eq(profile.samples, 17);
+	cr_expect_eq(symbolizer.counts.pruned, 17 - 6);
+	expect("[stacks beyond the size limit] 11\n"
+	       "f0 (app.py:5);f0 (app.py:2) 2\n"
+	       "f0 (app.py:5);f1 (app.py:102) 2\n"
+	       "f0 (app.py:5);f2 (app.py:202) 2\n");
+	/* ... and what is known is still told apart. */
+	send_sample(11, frame_of(1, 1));
+	flush();
+	cr_expect_eq(symbolizer.counts.pruned, 11);
+}
+
+/* ---- roots ---- */
+
+Test(symbolize, roots, .fini = stop)
+{
+	struct pbp_sample sample;
+	struct pbp_frame leaf;
+
+	start_with(MAX_NODES, true, true);
+	leaf = frame_of(0, 1);
+	send_code(0);
+	send_code_of(PID + 1, 0, "g", "worker.py");
+	send_stack(10, frame_of(0, 0));
+	cr_assert_eq(send_stack_of(PID + 1, 20, &leaf, 1), 0);
+	send_sample(10, leaf);
+	sample = sample_of(10, leaf);
+	sample.tid = PID + 5;
+	strcpy(sample.comm, "pool-1");
+	send(&sample);
+	send(&sample);
+	strcpy(sample.comm, "pool-2"); /* renamed, or another thread with its id */
+	send(&sample);
+	sample.stack_id = 20;
+	sample.tgid = PID + 1;
+	memcpy(sample.comm, "sixteen letters!", 16); /* no NUL */
+	send(&sample);
+	memcpy(sample.comm, "\xff\n;\x1b[31m", 9);
+	send(&sample);
+	flush();
+	expect("process 77 (python3 app.py);thread 82 (pool-1);f0 (app.py:2) 2\n"
+	       "process 77 (python3 app.py);thread 77 (main);f0 (app.py:2) 1\n"
+	       "process 77 (python3 app.py);thread 82 (pool-2);f0 (app.py:2) 1\n"
+	       "process 78 (worker);thread 82 (\\xff\\x0a\\x3b\\x1b[31m);g (worker.py:2) 1\n"
+	       "process 78 (worker);thread 82 (sixteen letters!);g (worker.py:2) 1\n");
+}
+
+/* ---- bounds ---- */
+
+Test(symbolize, forget, .init = start, .fini = stop)
+{
+	struct pbp_frame leaf = frame_of(0, 1);
+	struct pbp_sample sample = sample_of(20, leaf);
+
+	sample.tgid = PID + 1;
+	send_code(0);
+	send_code_of(PID + 1, 0, "g", "worker.py");
+	send_stack(10, frame_of(0, 0));
+	cr_assert_eq(send_stack_of(PID + 1, 20, &leaf, 1), 0);
+	send_sample(10, leaf);
+	send(&sample);
+	flush();
+	symbolizer__forget(&symbolizer, &process);
+	cr_expect_eq(symbolizer.stored_frames, 1);
+	send_sample(10, leaf);
+	send(&sample);
+	flush();
+	cr_expect_eq(symbolizer.counts.unknown_stack, 1, "the one's is gone");
+	expect("g (worker.py:2) 2\nf0 (app.py:2) 1\n");
+	symbolizer__forget(&symbolizer, NULL);
+	cr_expect(!symbolizer.stored_frames && !symbolizer.stacks.len);
+	send(&sample);
+	flush();
+	cr_expect_eq(symbolizer.counts.unknown_stack, 2);
+}
+
+Test(symbolize, full, .init = start, .fini = stop)
+{
+	struct pbp_frame *frames = calloc(PBP_MAX_FRAMES, sizeof(*frames));
+	uint64_t id = 1;
+
+	send_code(0);
+	while (!symbolizer__is_full(&symbolizer) && id < 100000)
+		send_stack(id++, frame_of(0, 0));
+	cr_expect(id > 10000 && id < 100000, "many stacks: %lu", id);
+	flush();
+	symbolizer__forget(&symbolizer, NULL);
+	cr_expect(!symbolizer__is_full(&symbolizer));
+	for (id = 1; !symbolizer__is_full(&symbolizer) && id < 100000; id++)
+		cr_assert_eq(send_stack_of(PID, id, frames, PBP_MAX_FRAMES), 0);
+	cr_expect(id > 100 && id < 1000, "deep stacks: %lu", id);
+	symbolizer__forget(&symbolizer, NULL);
+	cr_expect(!symbolizer__is_full(&symbolizer));
+	free(frames);
+}
+
+/* ---- tails ---- */
+
+static struct image image;
+
+/* A sample of the image's thread, of which the kernel side walked `kept` frames; its stack has been sent. */
+static struct pbp_sample cut_after(uint64_t id, size_t kept)
+{
+	static struct pbp_frame frames[IMAGE_MAX_DEPTH];
+	static uint64_t addresses[IMAGE_MAX_DEPTH];
+	struct tail_reader *reader = process__tail_reader(&process, image__at(&image, IMAGE_TSTATE));
+	struct pbp_sample sample;
+
+	cr_assert_gt(image__expect(&image, frames, addresses), kept);
+	sample = sample_of(id, frames[0]);
+	sample.status = PBP_STATUS_DEEP;
+	sample.tstate = image__at(&image, IMAGE_TSTATE);
+	sample.link_frame = addresses[kept - 1];
+	sample.tail_frame = addresses[kept];
+	sample.witness_version = reader->witnesses.version;
+	for (uint32_t i = 0; i < reader->witnesses.count; i++)
+		for (size_t k = 0; k < image.depth; k++)
+			if (image.stack[k].address == reader->witnesses.frames[i])
+				sample.witnesses[i] = pbp_frame_hash(image.stack[k].frame.code, image.stack[k].frame.instr,
+								     k ? image.stack[k - 1].address : 0);
+	cr_assert_eq(send_stack_of(PID, id, frames, kept), 0);
+	return sample;
+}
+
+static void start_image(void)
+{
+	start();
+	image__init(&image, 14);
+	for (int i = 0; i < 60; i++)
+		image__push(&image, IMAGE_PLAIN, i % 7, i, 0);
+	process.target = image.target;
+	process.attached = true;
+	cr_assert(tail_reader__prime(process__tail_reader(&process, image__at(&image, IMAGE_TSTATE)), &process.target,
+				     image__at(&image, IMAGE_TSTATE), 0));
+}
+
+static void stop_image(void)
+{
+	stop();
+	image__free(&image);
+}
+
+/* Code objects of the image have no names, so paths are told by their depth. */
+static uint32_t depth_of_sample(uint64_t weight)
+{
+	uint32_t depth = 0;
+
+	for (uint32_t node = 1; node < profile.trie.nodes.len; node++) {
+		if (profile.trie.nodes.items[node].self != weight)
+			continue;
+		for (; node; node = profile.trie.nodes.items[node].parent)
+			depth++;
+		return depth;
+	}
+	return 0;
+}
+
+Test(symbolize, completed_tail, .init = start_image, .fini = stop_image)
+{
+	struct pbp_sample sample = cut_after(10, 20);
+	uint64_t calls;
+
+	for (int i = 0; i < 5; i++)
+		send(&sample);
+	flush();
+	cr_expect_eq(symbolizer.counts.tails_completed, 5);
+	cr_expect(!symbolizer.counts.unverified && !symbolizer.counts.truncated);
+	cr_expect_eq(depth_of_sample(5), 60);
+	/* In the next batch the tail is read and proved again, once for all its samples; nothing else is read. */
+	calls = process.target.remote.stats.calls;
+	for (int i = 0; i < 5; i++)
+		send(&sample);
+	flush();
+	cr_expect_eq(process.target.remote.stats.calls - calls, 2);
+	cr_expect_eq(depth_of_sample(10), 60);
+}
+
+/* The leaf itself is the link: its instruction is in the sample, not in the stack. */
+Test(symbolize, tail_of_one_frame, .init = start_image, .fini = stop_image)
+{
+	struct pbp_sample sample = cut_after(10, 1);
+
+	send(&sample);
+	flush();
+	cr_expect_eq(symbolizer.counts.tails_completed, 1);
+	cr_expect_eq(depth_of_sample(1), 60);
+	sample.leaf_instr += 2;
+	send(&sample);
+	flush();
+	cr_expect_eq(symbolizer.counts.unverified, 1, "it has moved on");
+}
+
+Test(symbolize, unverified_tail, .init = start_image, .fini = stop_image)
+{
+	struct pbp_sample sample = cut_after(10, 20), without = sample;
+
+	/* No link; a link that has returned; a process that is gone. */
+	without.link_frame = 0;
+	send(&without);
+	flush();
+	cr_expect_eq(depth_of_sample(1), 1 + 20);
+	without.stack_id = 0;
+	send(&without);
+	flush();
+	cr_expect_eq(symbolizer.counts.unverified, 2);
+	while (image.depth > 40)
+		image__pop(&image);
+	send(&sample);
+	flush();
+	cr_expect_eq(symbolizer.counts.unverified, 3);
+	sample = cut_after(11, 20);
+	process.attached = false;
+	send(&sample);
+	flush();
+	cr_expect_eq(symbolizer.counts.unverified, 4);
+	cr_expect_eq(symbolizer.counts.samples, 4);
+	cr_expect_eq(symbolizer.counts.tails_completed, 0);
+	cr_expect_eq(profile.samples, 4);
+}
