@@ -11,13 +11,16 @@ const volatile __u32 want_names = 0;		  /* put the thread's name into samples */
 const volatile __u64 hash_seed = 1;		  /* random: a target cannot make two stacks collide on purpose */
 
 /* Written by user space, read here. */
-__u32 pidns_level = 0;	   /* depth of the profiler's pid namespace: ids are sent as it numbers them */
-__u32 reader_idle = 0;	   /* the reader has stopped polling: wake it for the next record */
-__u32 watch_threads = 0;   /* threads were born since the first event was opened; set on either side */
-__u64 attach_ns = 0;	   /* CLOCK_MONOTONIC just before that */
+__u32 reader_idle = 0; /* the reader has stopped polling: wake it for the next record */
+__u32 cpu_ticks = 0;   /* the timers on the CPUs are the ones that count, those on threads are on their way out */
+
+/* Written by own_pidns(), once. */
+__u32 pidns_level = 0; /* depth of the profiler's pid namespace: ids are sent as it numbers them */
+__u64 pidns = 0;       /* address of its struct pid_namespace */
 
 /* Written and read here. */
 __u64 last_wakeup_ns = 0;
+__u32 birth_told = 0; /* a target has started a thread, and the reader knows */
 
 /* Wake-ups from the interrupt are paid by the target: at most 100 a second over all CPUs. */
 #define WAKEUP_INTERVAL_NS 10000000ull
@@ -74,6 +77,8 @@ struct walk {
  * program is not interrupted by another one on its CPU, so one each is enough.
  */
 struct scratch {
+	struct pbp_target target; /* a copy: user space may replace the original meanwhile */
+	struct pbp_sample sample;
 	__u8 tstate[PBP_TSTATE_BYTES];
 	__u8 interp[PBP_INTERP_BYTES];
 	__u8 window[PBP_WINDOW_BYTES + PBP_FRAME_BYTES]; /* part of the data stack: a page, and what a frame juts out */
@@ -114,13 +119,11 @@ struct {
 	__type(value, __u64);
 } sent_codes SEC(".maps");
 
-/* What is known of a thread that no slot could tell, or that was born during the run. Keyed by kernel tid. */
+/* What is known of a thread that no slot could tell. Keyed by kernel tid. */
 struct thread {
 	__u64 start_time; /* of the task this is about: tids are reused */
 	__u64 tstate;	  /* last thread state found by a list walk, 0 = none */
 	__u64 retry_ns;	  /* no list walk before this time */
-	__u32 own_event;  /* an event was opened on this very thread */
-	__u32 ticked;	  /* its task event has ticked at least once */
 };
 
 struct {

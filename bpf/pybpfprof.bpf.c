@@ -20,15 +20,20 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Id of a task in the profiler's pid namespace, which is the numbering that user space knows. */
+/*
+ * Id of a task in the profiler's pid namespace, which is the numbering that user space knows. 0 for a task that is not in it: a
+ * task of a sibling namespace can have the same number there.
+ */
 static __always_inline __u32 local_id(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	__u32 offset = bpf_core_field_offset(struct pid, numbers) + pidns_level * sizeof(struct upid);
-	__u32 id = 0;
+	struct upid id = {};
 
+	if (BPF_CORE_READ(pid, level) < pidns_level)
+		return 0;
 	bpf_probe_read_kernel(&id, sizeof(id), (void *)pid + offset);
-	return id;
+	return (__u64)id.ns == pidns ? id.nr : 0;
 }
 
 static __always_inline void fill_ids(struct pbp_sample *sample, struct task_struct *task)
@@ -43,41 +48,19 @@ static __always_inline void fill_ids(struct pbp_sample *sample, struct task_stru
 }
 
 /*
- * Is this tick not to be a sample? Only threads born during the run need a thought:
- *
- * The event that a thread inherits begins with a whole period, so a thread that lives shorter than that would never be seen. Until
- * its own event has ticked once, a thread is sampled by events on the CPUs, which tick with the same period whoever runs; from
- * then on by its own. That first tick counts every other time: it stands for the rest of a period that the thread will have run,
- * on average, after its last tick.
- *
- * A thread born while events were being attached can have two: one inherited from its parent, one of its own. The own
- * one counts.
+ * Is this tick not to be a sample? Timers on threads serve a process that has one thread. Of several they give wrong shares: each begins
+ * with a whole period, so a thread that lives shorter is never seen, and the kernel lets threads that inherited the same
+ * timer exchange it when one follows the other on a CPU (context_equiv() in kernel/events/core.c). So with threads, user space
+ * puts timers on the CPUs, and only those count.
  */
-static __always_inline bool skip_tick(void *ctx, struct task_struct *task)
+static __always_inline bool skip_tick(void *ctx)
 {
 	struct perf_event *event = NULL;
-	struct thread *thread;
-	bool on_cpu;
 
-	if (!watch_threads)
+	if (!cpu_ticks)
 		return false;
 	bpf_probe_read_kernel(&event, sizeof(event), ctx + __builtin_offsetof(struct bpf_perf_event_data_kern, event));
-	on_cpu = BPF_CORE_READ(event, cpu) >= 0;
-	if (task->start_time <= attach_ns)
-		return on_cpu;
-	thread = thread_of(task, true);
-	if (!thread || on_cpu)
-		return !thread ? on_cpu : thread->ticked;
-	if (!BPF_CORE_READ(event, parent)) {
-		thread->own_event = 1;
-	} else if (thread->own_event) {
-		count(PBP_COUNTER_DUPLICATE);
-		return true;
-	}
-	if (thread->ticked)
-		return false;
-	thread->ticked = 1;
-	return bpf_get_prandom_u32() & 1;
+	return BPF_CORE_READ(event, cpu) < 0;
 }
 
 /* Is the interpreter collecting garbage, and how many code objects has it freed: one read where both lie close together. */
@@ -195,7 +178,7 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 	walk->last_read = 0;
 	walk->last_frame = 0;
 	walk->base_frame = target->ts_base_frame == PBP_NONE ? 0 : sample->tstate + target->ts_base_frame;
-	walk->hash = hash_seed ^ sample->tgid ^ (__u64)target->epoch << 32;
+	walk->hash = hash_mix(hash_seed, (__u64)target->epoch << 32 | sample->tgid);
 	walk->leaf_instr = 0;
 	walk->count = 0;
 	walk->limit = max_frames;
@@ -220,41 +203,54 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 	return !send_stack(target, scratch, sample->tgid, sample->stack_id, use_loop, urgent);
 }
 
+/* Everything but the ids. Returns whether the sample may be sent; *urgent: the reader should look at it soon. */
+static __always_inline bool take_sample(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch,
+					struct task_struct *task, bool use_loop, bool *urgent)
+{
+	bool faulted = false;
+
+	sample->time_ns = bpf_ktime_get_ns();
+	if (want_names)
+		bpf_get_current_comm(sample->comm, sizeof(sample->comm));
+	if (!target->interpreters_head) {
+		sample->status = PBP_STATUS_NO_TARGET;
+		return true;
+	}
+	sample->tstate = find_tstate(target, scratch, task, sample->time_ns, use_loop, &faulted);
+	if (!sample->tstate) {
+		sample->status = faulted ? PBP_STATUS_TSTATE_FAULT : PBP_STATUS_NO_TSTATE;
+		return true;
+	}
+	fill_state(sample, target, scratch);
+	return take_stack(sample, target, scratch, use_loop, urgent);
+}
+
 static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct pbp_sample sample = { .type = PBP_SAMPLE };
-	struct pbp_target *target;
-	struct scratch *memory;
 	__u32 cpu = bpf_get_smp_processor_id();
-	bool faulted = false, urgent = false;
+	struct scratch *scratch = bpf_map_lookup_elem(&scratch_memory, &cpu);
+	struct pbp_target *target;
+	struct pbp_sample *sample;
+	bool urgent = false;
+	__u32 tgid;
 
-	fill_ids(&sample, task);
-	target = bpf_map_lookup_elem(&targets, &sample.tgid);
-	memory = bpf_map_lookup_elem(&scratch_memory, &cpu);
-	if (!target || !memory)
+	if (!scratch || skip_tick(ctx))
 		return 0;
-	if (skip_tick(ctx, task))
+	sample = &scratch->sample;
+	__builtin_memset(sample, 0, sizeof(*sample));
+	sample->type = PBP_SAMPLE;
+	fill_ids(sample, task);
+	tgid = sample->tgid;
+	target = bpf_map_lookup_elem(&targets, &tgid);
+	if (!target)
 		return 0;
+	scratch->target = *target;
 	count(PBP_COUNTER_TICKS);
-	sample.time_ns = bpf_ktime_get_ns();
-	if (want_names)
-		bpf_get_current_comm(sample.comm, sizeof(sample.comm));
 	if (!(ctx->regs.cs & 3))
-		sample.flags |= PBP_SAMPLE_KERNEL;
-	if (!target->interpreters_head) {
-		sample.status = PBP_STATUS_NO_TARGET;
-	} else {
-		sample.tstate = find_tstate(target, memory, task, sample.time_ns, use_loop, &faulted);
-		if (!sample.tstate) {
-			sample.status = faulted ? PBP_STATUS_TSTATE_FAULT : PBP_STATUS_NO_TSTATE;
-		} else {
-			fill_state(&sample, target, memory);
-			if (!take_stack(&sample, target, memory, use_loop, &urgent))
-				return 0;
-		}
-	}
-	send_sample(&sample, urgent);
+		sample->flags |= PBP_SAMPLE_KERNEL;
+	if (take_sample(sample, &scratch->target, scratch, task, use_loop, &urgent))
+		send_sample(sample, urgent);
 	return 0;
 }
 
@@ -296,29 +292,37 @@ int on_exec(void *ctx)
 	return 0;
 }
 
-/* A target's first new thread: from now on skip_tick() has to think, and user space puts events on the CPUs. */
+/* A target has started a thread: told once, so that user space puts timers on the CPUs. */
 SEC("raw_tp/task_newtask")
 int on_new_thread(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pbp_process record = { .type = PBP_BIRTH };
 
-	if (watch_threads || !(ctx->args[1] & CLONE_THREAD))
+	if (birth_told || !(ctx->args[1] & CLONE_THREAD))
 		return 0;
 	record.tgid = pidns_level ? local_id(BPF_CORE_READ(task, group_leader)) : task->tgid;
 	if (!bpf_map_lookup_elem(&targets, &record.tgid))
 		return 0;
 	record.time_ns = bpf_ktime_get_ns();
 	if (!bpf_ringbuf_output(&events, &record, sizeof(record), wakeup_flags(record.time_ns, true)))
-		watch_threads = 1;
+		birth_told = 1;
+	else
+		count(PBP_COUNTER_LOST_PROCESS);
 	return 0;
 }
 
-/* Run once by user space, for the depth of its own pid namespace. */
+/* Run once by user space, in its own context: which pid namespace it is in. */
 SEC("raw_tp")
-int own_pidns_level(void *ctx)
+int own_pidns(void *ctx)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid id = {};
 
-	return BPF_CORE_READ(task, thread_pid, level);
+	pidns_level = BPF_CORE_READ(pid, level);
+	bpf_probe_read_kernel(&id, sizeof(id),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) + pidns_level * sizeof(id));
+	pidns = (__u64)id.ns;
+	return pidns != 0;
 }

@@ -61,6 +61,8 @@ static long search_step(__u32 step, struct search *search)
 	const struct pbp_target *target = search->target;
 	__u64 interp = search->interp;
 
+	if (step >= PBP_MAX_THREADS)
+		return 1;
 	if (!search->tstate) {
 		if (!interp)
 			return 1;
@@ -68,8 +70,6 @@ static long search_step(__u32 step, struct search *search)
 		search->interp = read_user_u64(interp + target->in_next);
 		return 0;
 	}
-	if (step >= PBP_MAX_THREADS)
-		return 1;
 	switch (read_tstate(target, search->scratch, search->tstate, search->fsbase)) {
 	case 1:
 		search->found = search->tstate;

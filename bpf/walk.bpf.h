@@ -28,9 +28,11 @@ static __always_inline __u32 scratch_u32(const __u8 *bytes, __u32 size, __u32 of
 	return *(const __u32 *)(bytes + (offset & (size - 4)));
 }
 
+/* Keyed: a target that knows this code still cannot make two of its stacks collide, since it does not know hash_seed. */
 static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
 {
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	value = (value ^ value >> 32) * (hash_seed | 1);
+	hash = (hash + (value ^ value >> 29)) * 0x9e3779b97f4a7c15ull;
 	return hash ^ hash >> 32;
 }
 
@@ -132,7 +134,7 @@ static long walk_step(__u32 step, struct walker *walker)
 	__u64 code, instr;
 	int offset;
 
-	if (!address || walk->count >= walk->limit)
+	if (!address || walk->count >= walk->limit || step >= 2 * max_frames)
 		return 1;
 	offset = load_frame(walker, address);
 	if (offset < 0) {

@@ -21,7 +21,7 @@
 #define PBP_FRAME_BYTES	 128  /* most of a frame that is read at once */
 #define PBP_IDENT_BYTES	 32   /* most of a code object's identity that is read at once */
 #define PBP_MAX_THREADS	 1024 /* thread states visited by one list walk in the kernel */
-#define PBP_WITNESSES	 16   /* frames of a tail that the kernel looks at */
+#define PBP_WITNESSES	 64   /* frames of a tail that the kernel looks at at most; a power of two */
 #define PBP_NONE	 0xffff /* in a layout: this version has no such field */
 
 /* How to find the current thread's state without walking lists. */
@@ -147,7 +147,6 @@ enum pbp_status {
 #define PBP_SAMPLE_GC	    2  /* its interpreter was collecting garbage */
 #define PBP_SAMPLE_RAISING  4  /* an exception was set */
 #define PBP_SAMPLE_KERNEL   8  /* interrupted in the kernel (a system call, a page fault) */
-#define PBP_SAMPLE_NATIVE   16 /* attached state unknown to this version */
 
 struct pbp_sample {
 	__u32 type;
@@ -195,7 +194,6 @@ struct pbp_process {
 /* Counters of the BPF program, one u64 per CPU each. X(identifier, what a user reads) */
 #define PBP_COUNTERS(X)                                                             \
 	X(TICKS, "timer ticks")                                                     \
-	X(DUPLICATE, "ticks of a second timer on one thread (not samples)")         \
 	X(LOST_SAMPLE, "ring buffer full")                                          \
 	X(LOST_STACK, "ring buffer full (new stack)")                               \
 	X(LOST_PROCESS, "process events, ring buffer full")                         \
@@ -230,7 +228,7 @@ static inline __u32 pbp_ident_fold(const __u64 *words, __u32 count)
 
 _Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
 _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
-_Static_assert(sizeof(struct pbp_sample) == 160, "pbp_sample is part of the ABI");
+_Static_assert(sizeof(struct pbp_sample) == 352, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_code) == 1312, "pbp_code is part of the ABI");
 _Static_assert(sizeof(struct pbp_target) == 104, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024, "a record must stay far below the ring's size");

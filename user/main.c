@@ -134,8 +134,8 @@ static void quit_on_second_signal(const struct recording *recording)
 
 	unfinished = recording;
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		signal(signals[i], quit_at_once);
-	session__release_signals(recording->session);
+		if (signal(signals[i], quit_at_once) == SIG_IGN)
+			signal(signals[i], SIG_IGN);
 }
 
 /* Everything that was sampled, to wherever it was asked for. */

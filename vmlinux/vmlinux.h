@@ -93,8 +93,7 @@ struct task_struct {
 };
 
 struct perf_event {
-	struct perf_event *parent; /* NULL unless inherited */
-	int cpu;		   /* -1 for an event on a task, else the CPU it ticks on */
+	int cpu; /* -1 for an event on a task, else the CPU it ticks on */
 };
 
 #pragma clang attribute pop

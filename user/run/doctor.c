@@ -103,13 +103,13 @@ static enum doctor_verdict try_sampler(void)
 	row("load BPF", !err, err ? reason : *sampler__kernel_notes(sampler) ? sampler__kernel_notes(sampler) : "with bpf_loop");
 	if (!err) {
 		err = sampler__attach(sampler, getpid());
-		row("CPU timer", err > 0, err > 0 ? "per thread, inherited by new threads" : strerror(-err));
+		row("CPU timer", !err, err ? strerror(-err) : "on the thread of a process that has one, on the CPUs for others");
 		printf("  %-16s      %s\n", "pid namespace",
 		       sampler__pidns_level(sampler) ? "nested: processes are known by the ids they have in it" :
 						       "the machine's own");
 	}
 	sampler__close(sampler);
-	return err >= 0 ? DOCTOR_OK : err == -EPERM || err == -EACCES ? DOCTOR_NOT_PERMITTED : DOCTOR_NOT_POSSIBLE;
+	return !err ? DOCTOR_OK : err == -EPERM || err == -EACCES ? DOCTOR_NOT_PERMITTED : DOCTOR_NOT_POSSIBLE;
 }
 
 enum doctor_verdict doctor__run(void)

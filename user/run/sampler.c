@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Loading, timers, ring buffer. The timers are perf events of the software CPU clock on each thread, inherited by the
- * threads it starts, with a fixed period: only the target's own running time is interrupted, and nobody else's.
+ * Loading, timers, ring buffer. The timers are perf events of the software CPU clock with a fixed period: on the thread of a process
+ * that has one, so that nobody else is interrupted; on the CPUs as soon as there are several (bpf/pybpfprof.bpf.c, skip_tick).
  */
 #include "run/sampler.h"
 
-#include "base/hmap.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "base/vec.h"
@@ -21,7 +20,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -31,8 +29,6 @@
 
 #define RING_BYTES_MIN (512u << 10)
 #define RING_BYTES_MAX (8u << 20)
-/* Passes over /proc/PID/task until no thread is new: each finds what was born during the one before. */
-#define ATTACH_PASSES 8
 
 /* What vmlinux/vmlinux.h has CO-RE relocate. */
 static const char *const KERNEL_TYPES[] = { "pid", "thread_struct", "task_struct", "perf_event" };
@@ -44,7 +40,6 @@ struct sampler {
 	uint64_t period_ns;
 	int cpus;
 	bool watches_cpus;
-	uint64_t random;
 	int stats_fd; /* while it is open the kernel times BPF programs; -1 = not measured */
 	uint64_t *per_cpu; /* one value a CPU, to read counters into */
 	VEC(int) events;
@@ -52,20 +47,6 @@ struct sampler {
 	void *context;
 	char notes[128];
 };
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
-
-static uint64_t random_u64(struct sampler *sampler)
-{
-	sampler->random += 0x9e3779b97f4a7c15ull;
-	return hmap_mix(sampler->random);
-}
 
 uint32_t sampler_frame_budget(uint32_t rate_hz)
 {
@@ -131,9 +112,8 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	uint64_t seed = 0;
 
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
-		seed = (uint64_t)getpid() << 32 ^ monotonic_ns();
-	sampler->random = seed;
-	skel->rodata->hash_seed = random_u64(sampler);
+		seed = (uint64_t)getpid() << 32 ^ proc__own_cpu_ns();
+	skel->rodata->hash_seed = seed;
 	skel->rodata->want_names = config->want_names;
 	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES) :
 							sampler_frame_budget(config->rate_hz);
@@ -141,16 +121,13 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	bpf_map__set_max_entries(skel->maps.events, ring_bytes(config->rate_hz));
 }
 
-/* Depth of our pid namespace: the kernel side needs it to number tasks as we do. */
-static int set_pidns_level(struct pybpfprof_bpf *skel)
+/* The kernel side learns in which pid namespace we are: it numbers tasks as we do. */
+static int find_pidns(struct pybpfprof_bpf *skel)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, run);
-	int err = bpf_prog_test_run_opts(bpf_program__fd(skel->progs.own_pidns_level), &run);
+	int err = bpf_prog_test_run_opts(bpf_program__fd(skel->progs.own_pidns), &run);
 
-	if (err)
-		return err;
-	skel->bss->pidns_level = run.retval;
-	return 0;
+	return err ? err : run.retval ? 0 : -ENXIO;
 }
 
 static bool is_old_kernel(void)
@@ -200,7 +177,7 @@ static int load(struct sampler *sampler, const struct sampler_config *config, ch
 		goto out;
 	log_program(sampler);
 	step = "find the pid namespace";
-	err = set_pidns_level(skel);
+	err = find_pidns(skel);
 	if (err)
 		goto out;
 	step = "attach to sched_process_exec";
@@ -300,116 +277,88 @@ int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate, 
 	return bpf_map_update_elem(fd, &key, witnesses, BPF_ANY) ? -errno : 0;
 }
 
-static int start_event(const struct sampler *sampler, int fd)
-{
-	uint64_t period = sampler->period_ns;
-
-	return ioctl(fd, PERF_EVENT_IOC_PERIOD, &period) ||
-			       ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) ||
-			       ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) ?
-		       -errno :
-		       0;
-}
-
-/* A timer on a thread, or (tid -1) on a CPU. */
+/* A timer on a thread (cpu -1), or on a CPU (tid -1). */
 static int open_event(struct sampler *sampler, pid_t tid, int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		/*
-		 * The first period is of random length, else what a thread runs after its last tick would be missing from
-		 * the profile: with many threads that do little each, a large part of it.
-		 */
-		.sample_period = 1 + random_u64(sampler) % sampler->period_ns,
-		.inherit = tid >= 0,
-		.inherit_thread = tid >= 0,
+		.sample_period = sampler->period_ns,
 		.exclude_idle = 1,
 		.disabled = 1,
 	};
 	int fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	int err;
+	int err = 0;
 
-	if (fd < 0 && errno == EINVAL) {
-		attr.inherit_thread = 0; /* before 5.13: forked children are interrupted too, and ignored */
-		fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	}
 	if (fd < 0)
 		return -errno;
-	err = start_event(sampler, fd) ?: vec__push(&sampler->events, fd);
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		err = -errno;
+	err = err ?: vec__push(&sampler->events, fd);
 	if (err)
 		close(fd);
 	return err;
 }
 
+/* Close the timers from `first` to before `end`. */
+static void close_events(struct sampler *sampler, size_t first, size_t end)
+{
+	size_t behind = sampler->events.len - end;
+
+	for (size_t i = first; i < end; i++)
+		close(sampler->events.items[i]);
+	memmove(sampler->events.items + first, sampler->events.items + end, behind * sizeof(*sampler->events.items));
+	sampler->events.len = first + behind;
+}
+
 int sampler__watch_cpus(struct sampler *sampler)
 {
-	int watched = 0, err = 0;
+	size_t on_threads = sampler->events.len;
+	int err = 0;
 
 	if (sampler->watches_cpus)
 		return 0;
-	sampler->watches_cpus = true;
-	for (int cpu = 0; cpu < sampler->cpus; cpu++) {
-		int result = open_event(sampler, -1, cpu);
-
-		if (!result)
-			watched++;
-		else if (result != -ENODEV) /* offline */
-			err = result;
+	for (int cpu = 0; cpu < sampler->cpus && (!err || err == -ENODEV); cpu++)
+		err = open_event(sampler, -1, cpu); /* -ENODEV: offline */
+	if (err == -ENODEV && sampler->events.len > on_threads)
+		err = 0;
+	if (err) {
+		close_events(sampler, on_threads, sampler->events.len);
+		return err;
 	}
-	return watched ? watched : err;
+	sampler->watches_cpus = true;
+	__atomic_store_n(&sampler->skel->bss->cpu_ticks, 1, __ATOMIC_SEQ_CST);
+	close_events(sampler, 0, on_threads);
+	return 0;
 }
 
-/* Attach to the threads of `tasks` that are not in `known`. Number of new ones, or the first real error. */
-static int attach_tasks(struct sampler *sampler, const struct proc_tasks *tasks, struct proc_tasks *known)
+bool sampler__watches_cpus(const struct sampler *sampler)
 {
-	int attached = 0, err;
+	return sampler->watches_cpus;
+}
 
-	for (size_t i = 0, k = 0; i < tasks->tids.len; i++) {
-		pid_t tid = tasks->tids.items[i];
+/* Does the process have one thread, and which? 0 or -errno; *tid is 0 if there are several. */
+static int only_thread(pid_t pid, pid_t *tid)
+{
+	struct proc_tasks tasks = { 0 };
+	int err = proc__tasks(pid, &tasks);
 
-		while (k < known->tids.len && known->tids.items[k] < tid)
-			k++;
-		if (k < known->tids.len && known->tids.items[k] == tid)
-			continue;
-		/* A thread that an earlier pass did not see may have inherited an event already. */
-		if (known->tids.len)
-			sampler->skel->bss->watch_threads = 1;
-		err = open_event(sampler, tid, -1);
-		if (err == -ESRCH)
-			continue; /* the thread has ended */
-		if (err)
-			return err;
-		attached++;
-	}
-	return attached;
+	*tid = !err && tasks.tids.len == 1 ? tasks.tids.items[0] : 0;
+	vec__free(&tasks.tids);
+	return err;
 }
 
 int sampler__attach(struct sampler *sampler, pid_t pid)
 {
-	struct proc_tasks known = { 0 }, tasks = { 0 };
-	int total = 0, fresh = 0, err = 0;
+	pid_t tid, again;
+	int err = only_thread(pid, &tid);
 
-	if (!sampler->skel->bss->attach_ns)
-		sampler->skel->bss->attach_ns = monotonic_ns();
-	for (int pass = 0; pass < ATTACH_PASSES; pass++) {
-		err = proc__tasks(pid, &tasks);
-		if (err)
-			break;
-		fresh = attach_tasks(sampler, &tasks, &known);
-		vec__free(&known.tids);
-		known = tasks;
-		tasks = (struct proc_tasks){ 0 };
-		if (fresh <= 0)
-			break;
-		total += fresh;
-	}
-	vec__free(&known.tids);
-	vec__free(&tasks.tids);
-	if (fresh < 0 && !err)
-		err = fresh;
-	return total ? total : err ? err : -ESRCH;
+	if (err || !tid || sampler->watches_cpus)
+		return err ?: sampler__watch_cpus(sampler);
+	/* Looked at again, since a thread that it starts from now on is told by the kernel side. */
+	err = open_event(sampler, tid, -1) ?: only_thread(pid, &again);
+	return err || again == tid ? err : sampler__watch_cpus(sampler);
 }
 
 int sampler__fd(const struct sampler *sampler)

@@ -47,16 +47,16 @@ int sampler__remove_target(struct sampler *sampler, pid_t pid);
 int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate, const struct pbp_witnesses *witnesses);
 
 /*
- * Put a timer on every thread of the process; threads that it starts later inherit it, forked children do not (kernels
- * before 5.13: they do, and are ignored). Number of threads, or -errno when none could be had.
+ * Sample the process: by a timer on its thread if it has one only, else by timers on the CPUs. 0 or -errno (-ESRCH: it has ended).
  */
 int sampler__attach(struct sampler *sampler, pid_t pid);
 
 /*
- * The targets start threads: put timers on the CPUs too, which serve threads that end before their own first tick. They interrupt
- * whoever runs there, so this is done only when it is needed. Number of CPUs, or -errno. Once is enough.
+ * Go over to timers on the CPUs, which tick for whoever runs there; samples are taken of the targets only. For targets that start
+ * threads. 0 or -errno; nothing has changed then.
  */
 int sampler__watch_cpus(struct sampler *sampler);
+bool sampler__watches_cpus(const struct sampler *sampler);
 
 /* Take all timers away again. Counters and waiting records stay. */
 void sampler__stop(struct sampler *sampler);

@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,11 +43,10 @@ struct session {
 	struct sampler *sampler;
 	struct process *processes;
 	size_t process_count;
-	int epoll_fd, signal_fd;
-	sigset_t old_mask;
+	int epoll_fd;
 	uint64_t start_ns, end_ns, progress_ns;
 	uint32_t empty_polls, quiet_polls;
-	bool idle, news, first_seen;
+	bool idle, news, first_seen, warned_cpus;
 	enum session_end end;
 	int signal; /* that ended the run */
 	int err;    /* that ended the run */
@@ -98,18 +97,50 @@ static int watch(struct session *session, int fd, uint64_t id)
 /* What epoll says is ready: the ring, a signal, or WATCH_PROCESS + index. */
 enum { WATCH_RING, WATCH_SIGNAL, WATCH_PROCESS };
 
+/*
+ * Signals are noted by a handler and wake the loop. They are not blocked: a target can make a read of its memory wait for as long
+ * as it likes (userfaultfd, FUSE), and only a signal that would end the program ends such a wait. So the first one resets its handler,
+ * and the second one kills.
+ */
+static struct {
+	int wake_fd;
+	volatile sig_atomic_t stop, snapshot;
+} signals = { .wake_fd = -1 };
+
+static void note_signal(int signal)
+{
+	uint64_t one = 1;
+	int saved = errno;
+
+	if (signal == SIGUSR1)
+		signals.snapshot = 1;
+	else
+		signals.stop = signal;
+	if (write(signals.wake_fd, &one, sizeof(one)) < 0)
+		signals.stop = signal; /* cannot be: the loop then sees it at its next turn */
+	errno = saved;
+}
+
+/* One that is ignored (nohup, a background job of a script) stays ignored. */
+static void catch_signal(int signal, int flags)
+{
+	struct sigaction old, action = { .sa_handler = note_signal, .sa_flags = flags };
+
+	if (!sigaction(signal, NULL, &old) && old.sa_handler != SIG_IGN)
+		sigaction(signal, &action, NULL);
+}
+
 static int open_signals(struct session *session)
 {
-	sigset_t mask;
-
-	sigemptyset(&mask);
-	sigaddset(&mask, SIGINT);
-	sigaddset(&mask, SIGTERM);
-	sigaddset(&mask, SIGHUP);
-	sigaddset(&mask, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &mask, &session->old_mask);
-	session->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-	return session->signal_fd < 0 ? -errno : watch(session, session->signal_fd, WATCH_SIGNAL);
+	signals.stop = signals.snapshot = 0;
+	signals.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (signals.wake_fd < 0)
+		return -errno;
+	catch_signal(SIGINT, SA_RESETHAND);
+	catch_signal(SIGTERM, SA_RESETHAND);
+	catch_signal(SIGHUP, SA_RESETHAND);
+	catch_signal(SIGUSR1, SA_RESTART);
+	return watch(session, signals.wake_fd, WATCH_SIGNAL);
 }
 
 static enum session_error open_processes(struct session *session)
@@ -178,54 +209,6 @@ static enum session_error open_sampler(struct session *session)
 	return watch(session, sampler__fd(session->sampler), WATCH_RING) ? SESSION_FAILED : SESSION_OK;
 }
 
-static enum session_error start_timers(struct session *session)
-{
-	for (size_t i = 0; i < session->process_count; i++) {
-		struct process *process = &session->processes[i];
-		int err = sampler__set_target(session->sampler, process->pid, &process->target.layout);
-
-		symbolizer__prime_tails(&session->symbolizer, process);
-		if (!err)
-			err = sampler__attach(session->sampler, process->pid);
-		if (err < 0) {
-			log_err("cannot sample process %d: %s", process->pid,
-				err == -ESRCH ? "it has ended" : strerror(-err));
-			return err == -EACCES || err == -EPERM ? SESSION_NOT_PERMITTED : SESSION_FAILED;
-		}
-		process__update_cpu(process);
-		process->cpu_start_ns = process->cpu_end_ns;
-	}
-	return SESSION_OK;
-}
-
-enum session_error session__open(struct session **out, const struct session_config *config)
-{
-	struct session *session = calloc(1, sizeof(*session));
-	enum session_error error = SESSION_FAILED;
-
-	if (!session)
-		return SESSION_FAILED;
-	session->config = *config;
-	session->signal_fd = -1;
-	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (session->epoll_fd >= 0 && !profile__init(&session->profile, TRIE_NODES_MAX) &&
-	    !symbolizer__init(&session->symbolizer, &session->profile, config->pids.len > 1, config->by_thread) &&
-	    !open_signals(session))
-		error = open_processes(session) ?: check_permission() ?: attach_processes(session) ?: open_sampler(session) ?: start_timers(session);
-	if (error) {
-		session__close(session);
-		return error;
-	}
-	/* What loading the program took is a multiple of what a run needs. */
-	malloc_trim(0);
-	session->start_ns = now_ns(CLOCK_MONOTONIC);
-	session->profile.start_realtime_ns = now_ns(CLOCK_REALTIME);
-	session->profile.period_ns = SECOND / config->rate_hz;
-	session->profile.command = session->processes[0].command;
-	*out = session;
-	return SESSION_OK;
-}
-
 /* --- records --- */
 
 static struct process *process_of(struct session *session, uint32_t pid)
@@ -236,20 +219,41 @@ static struct process *process_of(struct session *session, uint32_t pid)
 	return NULL;
 }
 
-/* The program that ran until now is gone: what was sampled of it is named from what is known, then all is forgotten. */
-static void handle_exec(struct session *session, const struct pbp_process *record)
+static void watch_cpus(struct session *session)
 {
-	struct process *process = process_of(session, record->tgid);
+	int err = sampler__watch_cpus(session->sampler);
 
-	if (!process)
-		return;
+	if (err && !session->warned_cpus)
+		log_warn("cannot put timers on the CPUs (%s): threads started from now on are missing", strerror(-err));
+	session->warned_cpus |= err != 0;
+}
+
+/*
+ * The program that ran until now is gone: what was sampled of it is named from what is known, then all is forgotten. What comes may have
+ * threads, and other privileges, at which the kernel takes timers on threads away.
+ */
+static void handle_exec(struct session *session, struct process *process)
+{
 	process->attached = false;
 	process->execs++;
 	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
 	symbolizer__forget(&session->symbolizer, process);
 	process__forget(process);
+	process->target.layout.interpreters_head = 0;
+	sampler__set_target(session->sampler, process->pid, &process->target.layout);
+	watch_cpus(session);
 	process->retries = 0;
 	process->retry_ns = now_ns(CLOCK_MONOTONIC) + RETRY_FIRST_NS;
+}
+
+/* Hand a process's layout to the kernel side, unless it has meanwhile become another program. */
+static int set_target(struct session *session, struct process *process)
+{
+	int err = sampler__set_target(session->sampler, process->pid, &process->target.layout);
+
+	if (!err && !py_target__is_alive(&process->target))
+		handle_exec(session, process);
+	return err;
 }
 
 /* In the words of a shell that asked for the time before it started us: seconds since 1970. */
@@ -261,24 +265,46 @@ static void log_first_sample(struct session *session, const struct pbp_sample *s
 	log_dbg("session", "first sample at %.6f", (now_ns(CLOCK_REALTIME) - ago_ns) / 1e9);
 }
 
+static void handle_sample(struct session *session, const struct pbp_sample *sample, size_t size)
+{
+	struct process *process;
+
+	session->news |= size > PBP_SAMPLE_SHORT; /* a deep stack */
+	if (!session->first_seen)
+		log_first_sample(session, sample);
+	/* The record of its exec was lost. */
+	if (sample->status == PBP_STATUS_NO_TARGET) {
+		process = process_of(session, sample->tgid);
+		if (process && process->attached)
+			handle_exec(session, process);
+	}
+}
+
+static void handle_process(struct session *session, const struct pbp_process *record)
+{
+	struct process *process = process_of(session, record->tgid);
+
+	session->news = true;
+	if (record->type == PBP_BIRTH)
+		watch_cpus(session);
+	else if (process)
+		handle_exec(session, process);
+}
+
 static void handle_record(void *context, const void *record, size_t size)
 {
 	struct session *session = context;
 	uint32_t type = size >= sizeof(type) ? load_u32(record) : 0;
 	int err;
 
-	if (type == PBP_SAMPLE && !session->first_seen && size >= PBP_SAMPLE_SHORT)
-		log_first_sample(session, record);
-	if (type != PBP_SAMPLE || size > PBP_SAMPLE_SHORT)
+	if ((type == PBP_EXEC || type == PBP_BIRTH) && size >= sizeof(struct pbp_process)) {
+		handle_process(session, record);
+		return;
+	}
+	if (type == PBP_SAMPLE && size >= PBP_SAMPLE_SHORT)
+		handle_sample(session, record, size);
+	else
 		session->news = true;
-	if (type == PBP_EXEC && size >= sizeof(struct pbp_process)) {
-		handle_exec(session, record);
-		return;
-	}
-	if (type == PBP_BIRTH) {
-		sampler__watch_cpus(session->sampler);
-		return;
-	}
 	err = symbolizer__take(&session->symbolizer, record, size);
 	if (err)
 		session->err = session->err ?: err;
@@ -291,8 +317,12 @@ static int drain(struct session *session)
 
 	if (count < 0)
 		session->err = session->err ?: count;
-	if (count > 0)
-		session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
+	if (count <= 0)
+		return count;
+	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
+	/* Now, since a process that its parent reaps leaves no figure behind. */
+	for (size_t i = 0; i < session->process_count; i++)
+		process__update_cpu(&session->processes[i]);
 	return count;
 }
 
@@ -318,6 +348,56 @@ static void flush_caches(struct session *session)
 	}
 }
 
+/* --- starting --- */
+
+static enum session_error start_timers(struct session *session)
+{
+	for (size_t i = 0; i < session->process_count; i++) {
+		struct process *process = &session->processes[i];
+		int err = set_target(session, process);
+
+		if (process->attached)
+			symbolizer__prime_tails(&session->symbolizer, process);
+		if (!err)
+			err = sampler__attach(session->sampler, process->pid);
+		if (err) {
+			log_err("cannot sample process %d: %s", process->pid,
+				err == -ESRCH ? "it has ended" : strerror(-err));
+			return err == -EACCES || err == -EPERM ? SESSION_NOT_PERMITTED : SESSION_FAILED;
+		}
+		process__update_cpu(process);
+		process->cpu_start_ns = process->cpu_end_ns;
+	}
+	return SESSION_OK;
+}
+
+enum session_error session__open(struct session **out, const struct session_config *config)
+{
+	struct session *session = calloc(1, sizeof(*session));
+	enum session_error error = SESSION_FAILED;
+
+	if (!session)
+		return SESSION_FAILED;
+	session->config = *config;
+	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (session->epoll_fd >= 0 && !profile__init(&session->profile, TRIE_NODES_MAX) &&
+	    !symbolizer__init(&session->symbolizer, &session->profile, config->pids.len > 1, config->by_thread) &&
+	    !open_signals(session))
+		error = open_processes(session) ?: check_permission() ?: attach_processes(session) ?: open_sampler(session) ?: start_timers(session);
+	if (error) {
+		session__close(session);
+		return error;
+	}
+	/* What loading the program took is a multiple of what a run needs. */
+	malloc_trim(0);
+	session->start_ns = now_ns(CLOCK_MONOTONIC);
+	session->profile.start_realtime_ns = now_ns(CLOCK_REALTIME);
+	session->profile.period_ns = SECOND / config->rate_hz;
+	session->profile.command = session->processes[0].command;
+	*out = session;
+	return SESSION_OK;
+}
+
 /* --- the loop --- */
 
 static void retry_attach(struct session *session, uint64_t now)
@@ -329,7 +409,7 @@ static void retry_attach(struct session *session, uint64_t now)
 		if (process->attached || process->exited || now < process->retry_ns)
 			continue;
 		if (process__attach(process, reason, sizeof(reason)) == PY_ATTACH_OK) {
-			sampler__set_target(session->sampler, process->pid, &process->target.layout);
+			set_target(session, process);
 			continue;
 		}
 		process->retry_ns = now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << min_u64(process->retries, 16));
@@ -398,17 +478,17 @@ static void update_idle(struct session *session, int records)
 
 static bool handle_signals(struct session *session, void (*snapshot)(void *context), void *context)
 {
-	struct signalfd_siginfo info;
+	uint64_t count;
 
-	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo != SIGUSR1) {
-			session->signal = info.ssi_signo;
-			continue;
-		}
+	if (read(signals.wake_fd, &count, sizeof(count)) < 0)
+		count = 0; /* what was noted counts, not how often */
+	if (signals.snapshot) {
+		signals.snapshot = 0;
 		drain(session);
 		if (snapshot)
 			snapshot(context);
 	}
+	session->signal = signals.stop;
 	return session->signal != 0;
 }
 
@@ -424,6 +504,7 @@ static void handle_exit(struct session *session, struct process *process)
 {
 	process__update_cpu(process);
 	process->exited = true;
+	sampler__remove_target(session->sampler, process->pid); /* the pid can come again */
 	epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
 }
 
@@ -534,20 +615,6 @@ void session__explain_empty(struct session *session, struct buf *out)
 	report__explain_empty(&report, out);
 }
 
-void session__release_signals(struct session *session)
-{
-	struct signalfd_siginfo info;
-
-	if (session->signal_fd < 0)
-		return;
-	/* One that came meanwhile says no more than the first. */
-	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info))
-		;
-	close(session->signal_fd);
-	session->signal_fd = -1;
-	sigprocmask(SIG_SETMASK, &session->old_mask, NULL);
-}
-
 void session__close(struct session *session)
 {
 	if (!session)
@@ -558,7 +625,9 @@ void session__close(struct session *session)
 	free(session->processes);
 	symbolizer__free(&session->symbolizer);
 	profile__free(&session->profile);
-	session__release_signals(session);
+	if (signals.wake_fd >= 0)
+		close(signals.wake_fd);
+	signals.wake_fd = -1;
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);
 	free(session);

@@ -45,8 +45,8 @@ struct session;
 enum session_error session__open(struct session **out, const struct session_config *config);
 
 /*
- * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. INT, TERM, HUP and USR1 are
- * blocked from open to close.
+ * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. From open on, INT, TERM and HUP
+ * end the run the first time, and the program the second time; those that were ignored stay so.
  */
 enum session_end session__run(struct session *session, void (*snapshot)(void *context), void *context);
 
@@ -57,8 +57,5 @@ void session__report(struct session *session, struct buf *out);
 
 /* Why there are no samples, one line. Only if profile->samples is 0. */
 void session__explain_empty(struct session *session, struct buf *out);
-
-/* From now on signals are delivered again: a further Ctrl-C does what its handler does. */
-void session__release_signals(struct session *session);
 
 void session__close(struct session *session);
