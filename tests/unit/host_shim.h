@@ -70,7 +70,6 @@ struct task_struct {
 	} thread;
 };
 struct perf_event {
-	struct perf_event *parent;
 	int cpu;
 };
 struct bpf_perf_event_data {
@@ -106,7 +105,6 @@ static struct {
 	struct task_struct task;
 	struct pid task_ids;
 	__u64 now_ns;
-	__u32 random; /* what bpf_get_prandom_u32() gives */
 	__u64 fault_start, fault_end; /* memory that is there, but not resident */
 	__u64 reads, read_bytes;      /* of user memory */
 	__u64 ring_size, ring_used;
@@ -154,11 +152,6 @@ static __u32 bpf_get_smp_processor_id(void)
 static __u64 bpf_ktime_get_ns(void)
 {
 	return host.now_ns;
-}
-
-static __u32 bpf_get_prandom_u32(void)
-{
-	return host.random;
 }
 
 static inline long bpf_get_current_comm(void *to, __u32 size)

@@ -16,6 +16,15 @@ static void expect_found(const char *how, __u64 list_walks)
 	cr_expect_eq(counted(PBP_COUNTER_LIST_WALKS) - before, list_walks, "%s", how);
 }
 
+/* Does a tick of this event (NULL: one on the thread) become a sample? */
+static bool take_tick_if(const struct perf_event *event)
+{
+	struct perf_event on_thread = { .cpu = -1 }, copy = event ? *event : on_thread;
+
+	tick_of(&copy, true);
+	return sent.sample_size;
+}
+
 Test(tick, slots)
 {
 	struct pbp_target *layout = &image.target.layout;
@@ -413,71 +422,45 @@ Test(tick, exec)
 	image__free(&image);
 }
 
-/* Ids are those of the profiler's pid namespace. */
+/* Ids are those of the profiler's pid namespace; the same numbers in a sibling of it are other processes. */
 Test(tick, pid_namespace)
 {
+	int outer, middle, ours, sibling;
 	__u32 tgid = 17;
 
 	start(14);
 	push_ordinary();
-	host.task_ids = (struct pid){ .level = 2, .numbers = { { .nr = 4712 }, { .nr = 300 }, { .nr = 17 } } };
-	cr_expect_eq(own_pidns_level(NULL), 2);
-	pidns_level = 2;
+	host.task_ids = (struct pid){ .level = 2,
+				      .numbers = { { 4712, &outer }, { 300, &middle }, { 17, &ours } } };
+	cr_expect_eq(own_pidns(NULL), 1);
+	cr_expect_eq(pidns_level, 2);
 	bpf_map_update_elem(&targets, &tgid, &image.target.layout, BPF_ANY);
 	take_tick();
 	expect_whole("inside");
 	cr_expect(sent.sample.tgid == 17 && sent.sample.tid == 17);
+
+	host.task_ids.numbers[2].ns = &sibling;
+	cr_expect(!take_tick_if(NULL), "a sibling namespace");
+	host_forget_records();
+	on_exec(NULL);
+	cr_expect_eq(host.records.len, 0);
+	host.task_ids = (struct pid){ .level = 0, .numbers = { { 17, &outer } } };
+	cr_expect(!take_tick_if(NULL), "the machine's own namespace");
 	image__free(&image);
 }
 
-/* ---- threads born during the run ---- */
+/* ---- which timers count ---- */
 
-/* A tick of an event of the thread (on_cpu false) or of a CPU. Whether it became a sample. */
-static bool is_sample(bool on_cpu, bool inherited)
+Test(tick, timers)
 {
-	struct perf_event parent = { .cpu = -1 }, event = { .cpu = on_cpu ? 0 : -1, .parent = inherited ? &parent : NULL };
+	struct perf_event on_thread = { .cpu = -1 }, on_cpu = { .cpu = 0 };
 
-	tick_of(&event, true);
-	return sent.sample_size;
-}
-
-/* Before its own event has ticked, the CPU's count; from then on its own, whose first tick counts every other time. */
-Test(tick, new_thread)
-{
 	start(14);
 	push_ordinary();
-	attach_ns = 100;
-	host.task.start_time = 50;
-	cr_expect(is_sample(true, false), "nothing to think of yet");
-	watch_threads = 1;
-	cr_expect(!is_sample(true, false), "an old thread has its own event");
-	cr_expect(is_sample(false, false));
-	cr_expect(is_sample(false, true));
-
-	for (__u32 random = 0; random < 2; random++) {
-		host.task.start_time = 101 + random;
-		host.random = random;
-		cr_expect(is_sample(true, false));
-		cr_expect(is_sample(true, false));
-		cr_expect_eq(is_sample(false, true), !random, "first tick");
-		cr_expect(is_sample(false, true));
-		cr_expect(!is_sample(true, false), "it ticks itself now");
-	}
-	image__free(&image);
-}
-
-/* Born while events were being attached: one inherited, one of its own. */
-Test(tick, thread_with_two_events)
-{
-	start(14);
-	push_ordinary();
-	attach_ns = 100;
-	host.task.start_time = 101;
-	watch_threads = 1;
-	cr_expect(is_sample(false, false));
-	cr_expect(!is_sample(false, true));
-	cr_expect_eq(counted(PBP_COUNTER_DUPLICATE), 1);
-	cr_expect(is_sample(false, false));
+	cr_expect(take_tick_if(&on_thread));
+	cpu_ticks = 1;
+	cr_expect(!take_tick_if(&on_thread));
+	cr_expect(take_tick_if(&on_cpu));
 	image__free(&image);
 }
 
@@ -488,16 +471,16 @@ Test(tick, first_new_thread_is_told)
 	start(14);
 	host_forget_records();
 	on_new_thread(&fork);
-	cr_expect(!host.records.len && !watch_threads);
+	cr_expect(!host.records.len && !birth_told);
 	on_new_thread(&thread);
 	cr_assert_eq(host.records.len, 1);
 	cr_expect_eq(load_u32(host.records.items[0].bytes), PBP_BIRTH);
 	on_new_thread(&thread);
 	cr_expect_eq(host.records.len, 1);
-	watch_threads = 0;
+	birth_told = 0;
 	host.task.tgid = 1;
 	on_new_thread(&thread);
-	cr_expect(host.records.len == 1 && !watch_threads, "not a target");
+	cr_expect(host.records.len == 1 && !birth_told, "not a target");
 	image__free(&image);
 }
 
