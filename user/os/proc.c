@@ -209,6 +209,18 @@ static const char *status_field(const char *status, const char *name)
 	return NULL;
 }
 
+pid_t proc__process_of(pid_t tid)
+{
+	char path[64], text[8192];
+	const char *field;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	if (read_text(path, text, sizeof(text)) < 0)
+		return 0;
+	field = status_field(text, "Tgid");
+	return field ? atoi(field) : 0;
+}
+
 int proc__own_caps(uint64_t *effective, bool *in_user_ns)
 {
 	unsigned int inside, outside, count;

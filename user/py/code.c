@@ -23,6 +23,8 @@
 #define TABLE_MAX	 (64u << 20)
 #define ROUND_BYTES_MAX	 TABLE_MAX /* copies of long objects in one round: any number of code objects may share one */
 #define PAGE_BYTES	 4096u
+#define NAMES_BYTES_MAX	 (64u << 20) /* of all names of a run: a target may make up new ones without end */
+#define BEYOND		 "[name beyond the profile's size limit]"
 
 /* One object that is read in two parts, because its length is in it. */
 struct part {
@@ -134,6 +136,13 @@ static int read_segments(struct round *round)
 
 	if (round->readable && round->segments.len)
 		err = remote__read_batch(&round->target->remote, round->segments.items, round->segments.len);
+	if (err == -ESRCH) {
+		/* It has ended: what the kernel side sent is all there will be. */
+		round->readable = false;
+		for (size_t i = 0; i < round->segments.len; i++)
+			round->segments.items[i].got = 0;
+		err = 0;
+	}
 	for (size_t i = 0; i < round->segments.len && !err; i++)
 		*round->lengths.items[i] = round->segments.items[i].got;
 	round->segments.len = 0;
@@ -385,6 +394,8 @@ static uint32_t intern_string(struct round *round, const struct part *part)
 	struct buf text = { 0 };
 	uint32_t id = 0;
 
+	if (strtab__bytes(round->cache->strings) > NAMES_BYTES_MAX)
+		return strtab__add(round->cache->strings, BEYOND, strlen(BEYOND));
 	if (!py_str__header(&layout, part->bytes, part->want, &info)) {
 		py_str__to_utf8(info.kind, part->bytes + info.data_offset, info.length, &text);
 		if (!text.err)
@@ -521,6 +532,8 @@ int code_cache__load(struct code_cache *cache, struct py_target *target, const s
 	struct round round = { .cache = cache, .target = target, .readable = readable };
 	int err = 0;
 
+	if (!cache->code_type)
+		cache->code_type = target->code_type; /* seen at attach */
 	for (size_t i = 0; i < cache->offers.len && !err; i++) {
 		const struct pbp_code *offer = &cache->offers.items[i];
 
@@ -544,11 +557,16 @@ static enum linetable_kind table_kind(const struct py_offsets *offsets)
 	return minor >= 11 ? LINETABLE_LOCATIONS : minor == 10 ? LINETABLE_RANGES : LINETABLE_LNOTAB;
 }
 
-uint32_t py_code__line(const struct py_code *code, const struct py_offsets *offsets, uint64_t instr)
+int64_t py_code__lasti(const struct py_code *code, const struct py_offsets *offsets, uint64_t instr)
 {
-	int64_t lasti = (int64_t)(instr - (code->address + offsets->code_adaptive));
+	uint64_t lasti = instr - (code->address + offsets->code_adaptive);
 
-	if (lasti < 0 || lasti >= code->code_bytes)
+	return lasti < code->code_bytes ? (int64_t)lasti : -1;
+}
+
+uint32_t py_code__line(const struct py_code *code, const struct py_offsets *offsets, int64_t lasti)
+{
+	if (lasti < 0)
 		return code->first_line > 0 ? (uint32_t)code->first_line : 0;
 	return linetable__line(table_kind(offsets), code->table, code->table_len, code->first_line, lasti);
 }

@@ -63,11 +63,10 @@ int code_cache__load(struct code_cache *cache, struct py_target *target, const s
 /* Index in codes of a loaded code object, PY_CODE_NONE when it was never asked for. */
 uint32_t code_cache__find(const struct code_cache *cache, py_addr code, uint32_t ident);
 
-/*
- * Line executing at `instr` (as in struct pbp_frame): the first line when the frame has not started, 0 where the table has
- * none for the instruction.
- */
-uint32_t py_code__line(const struct py_code *code, const struct py_offsets *offsets, uint64_t instr);
+/* Offset of `instr` (as in struct pbp_frame) in the bytecode; -1 when it lies outside: the frame has not started, or garbage. */
+int64_t py_code__lasti(const struct py_code *code, const struct py_offsets *offsets, uint64_t instr);
+/* Line executing there: the first line for -1, 0 where the table has none. */
+uint32_t py_code__line(const struct py_code *code, const struct py_offsets *offsets, int64_t lasti);
 
 /* The identity of the code object whose first bytes are `header`, as the kernel side computes it. */
 uint32_t py_code_ident(const struct pbp_target *layout, const uint8_t *header, size_t len);

@@ -16,7 +16,8 @@
 #define CHUNK_DATA	  24
 #define CHUNK_BYTES	  16384u /* of nearly every chunk; only a huge frame gets a larger one */
 #define CHUNK_BYTES_MAX	  (16u << 20)
-#define SNAPSHOT_BYTES_MAX (256u << 20)
+#define SNAPSHOT_BYTES_MAX (32u << 20) /* of one thread: PY_TAIL_MAX frames with some locals each */
+#define GENERATORS_MAX	   16384       /* frames outside the data stack that one tail may need, a call each */
 #define CHUNKS_MAX	  (SNAPSHOT_BYTES_MAX / CHUNK_BYTES)
 #define SEGMENTS_MAX	  512
 #define LINKS_MAX	  (4 * PY_TAIL_MAX) /* steps of a chain, entry markers included */
@@ -104,6 +105,13 @@ static void keep_chunks(struct tail_reader *reader, size_t valid)
 	}
 }
 
+/* Something that claims to be a data stack and is none may be large: it must not stay. */
+static void forget_snapshot(struct tail_reader *reader)
+{
+	vec__free(&reader->chunks);
+	vec__free(&reader->bytes);
+}
+
 int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, py_addr tstate)
 {
 	py_addr newest_and_top[2] = { 0 }, next;
@@ -117,7 +125,7 @@ int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, 
 	}
 	valid = read_predicted(reader, target, newest_and_top);
 	if (valid < 0) {
-		keep_chunks(reader, 0);
+		forget_snapshot(reader);
 		return valid;
 	}
 	keep_chunks(reader, valid);
@@ -127,6 +135,8 @@ int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, 
 		next = load_u64(reader->bytes.items + reader->chunks.items[valid - 1].offset + CHUNK_PREVIOUS);
 	while (next && !err)
 		err = read_chunk(reader, target, next, &next);
+	if (err)
+		forget_snapshot(reader);
 	return err;
 }
 
@@ -193,7 +203,7 @@ static int load_frame(struct tail_reader *reader, struct py_target *target, py_a
 	uint8_t bytes[PBP_FRAME_BYTES];
 
 	if (!copy) {
-		if (remote__read(&target->remote, address, bytes, min_u64(layout->fr_bytes, sizeof(bytes))))
+		if (reader->outside++ >= GENERATORS_MAX || remote__read(&target->remote, address, bytes, min_u64(layout->fr_bytes, sizeof(bytes))))
 			return -EFAULT;
 		*view = view_frame(layout, bytes);
 		return view->other || view->owner == OWNER_GENERATOR ? 0 : -EFAULT;
@@ -295,21 +305,57 @@ static void finish_frames(struct tail_reader *reader)
 	}
 }
 
-/* The frames, from the base, where the tail turns to another function or line. */
-static void choose_witnesses(const struct tail_reader *reader, struct pbp_witnesses *out, uint32_t *hashes)
+#define TURNS_MAX    48 /* witnesses at turns, at most; the rest are at fixed distances */
+#define PERIOD_MAX   4	/* functions that call each other in a circle, which is no turn */
+#define STRIDE_FIRST 32
+
+static bool same_frame(const struct pbp_frame *a, const struct pbp_frame *b)
 {
-	const struct pbp_frame *below = NULL;
+	return a->code == b->code && a->instr == b->instr;
+}
+
+/* Does the tail, seen from the base, do something new at `i`: neither go on as before nor in a circle? *period is kept between calls. */
+static bool is_turn(const struct tail_reader *reader, size_t i, size_t *period)
+{
+	const struct pbp_frame *frames = reader->frames.items;
+	size_t below = reader->frames.len - 1 - i; /* frames between it and the base */
+
+	if (*period && *period <= below && same_frame(&frames[i], &frames[i + *period]))
+		return false;
+	for (*period = 1; *period <= PERIOD_MAX && *period <= below; ++*period)
+		if (same_frame(&frames[i], &frames[i + *period]))
+			return true; /* it looks like a circle now, but the first of them is one to look at */
+	*period = 0;
+	return true;
+}
+
+static void add_witness(const struct tail_reader *reader, struct pbp_witnesses *out, uint32_t *hashes, size_t i)
+{
+	hashes[out->count] = reader->hashes.items[i];
+	out->frames[out->count++] = reader->addresses.items[i];
+}
+
+/*
+ * Choose which frames are to be looked at. Distances are counted from the base, and grow by powers of two, so that they stay where they
+ * are while the stack grows and shrinks at its other end. False if the tail has too many turns.
+ */
+static bool choose_witnesses(const struct tail_reader *reader, struct pbp_witnesses *out, uint32_t *hashes)
+{
+	size_t len = reader->frames.len, period = 0, stride = STRIDE_FIRST;
 
 	out->count = 0;
-	for (size_t i = reader->frames.len; i-- > 0 && out->count < PBP_WITNESSES;) {
-		const struct pbp_frame *frame = &reader->frames.items[i];
-
-		if (!below || frame->code != below->code || frame->instr != below->instr) {
-			hashes[out->count] = reader->hashes.items[i];
-			out->frames[out->count++] = reader->addresses.items[i];
-		}
-		below = frame;
+	for (size_t i = len; i-- > 0;) {
+		if (!is_turn(reader, i, &period))
+			continue;
+		if (out->count == TURNS_MAX)
+			return false;
+		add_witness(reader, out, hashes, i);
 	}
+	while (len / stride > PBP_WITNESSES - TURNS_MAX)
+		stride *= 2;
+	for (size_t distance = stride; distance <= len && out->count < PBP_WITNESSES; distance += stride)
+		add_witness(reader, out, hashes, len - distance);
+	return true;
 }
 
 /* Did every one of the tail's witnesses look at the sample instant as it does now? */
@@ -348,6 +394,7 @@ static void update_witnesses(struct tail_reader *reader, const struct pbp_witnes
 
 static void begin_tail(struct tail_reader *reader)
 {
+	reader->outside = 0;
 	reader->frames.len = 0;
 	reader->addresses.len = 0;
 	reader->hashes.len = 0;
@@ -378,7 +425,8 @@ enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_targe
 	if (result == TAIL_UNVERIFIED || !confirm(reader, target, sample->link_frame, expected, view.previous))
 		return TAIL_UNVERIFIED;
 	finish_frames(reader);
-	choose_witnesses(reader, &now, hashes);
+	if (!choose_witnesses(reader, &now, hashes))
+		return TAIL_UNVERIFIED;
 	agree = witnesses_agree(reader, sample, &now, hashes);
 	update_witnesses(reader, &now);
 	return agree ? result : TAIL_UNVERIFIED;
@@ -395,7 +443,8 @@ bool tail_reader__prime(struct tail_reader *reader, struct py_target *target, py
 	    remote__read(&target->remote, tstate + target->layout.ts_frame, &frame, sizeof(frame)) ||
 	    collect(reader, target, frame) == TAIL_UNVERIFIED || reader->frames.len <= most_frames)
 		return false;
-	choose_witnesses(reader, &now, hashes);
+	if (!choose_witnesses(reader, &now, hashes))
+		return false;
 	update_witnesses(reader, &now);
 	return true;
 }

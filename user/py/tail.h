@@ -6,9 +6,10 @@
  * The target runs on meanwhile. A tail belongs to a sample if the frame it hangs from, the link, is still in the middle of
  * the same call: while it is, the frames below it cannot change. So the link is compared with what the kernel saw before the tail is read
  * and again afterwards. That alone would take a later call for the sampled one where a deep recursion is entered
- * again and again from different callers. So the kernel also looks, at the sample instant, at witnesses: the frames where
- * the tail turns from one function or line to another, beginning at the base, as the last reading found them. Only if
- * every one of them looked as it does now is the tail taken.
+ * again and again from different callers. So the kernel also looks, at the sample instant, at witnesses among the tail's frames as
+ * the last reading found them: those at which the tail turns, beginning at the base, and some at fixed distances from
+ * the base. Only if every one of them looked as it does now is the tail taken; a tail with more turns than can be
+ * looked at is not.
  */
 #pragma once
 
@@ -35,7 +36,8 @@ struct tail_chunk {
 
 struct tail_reader {
 	py_addr tstate;	 /* whose data stack is in the copy */
-	uint64_t batch;	 /* the caller's mark: for which batch of samples the copy was made */
+	uint64_t batch;	 /* the caller's mark: for which batch of samples the copy was made ... */
+	bool readable;	 /* ... and that it could be */
 	py_addr top;	 /* end of the used part of the newest chunk */
 	VEC(struct tail_chunk) chunks; /* newest first */
 	VEC(uint8_t) bytes;
@@ -43,6 +45,7 @@ struct tail_reader {
 	VEC(py_addr) addresses;	       /* ... and where each lies */
 	VEC(uint32_t) hashes;	       /* ... and its pbp_frame_hash() */
 	struct pbp_witnesses witnesses, old_witnesses; /* what the kernel side looks at, and did before */
+	size_t outside;		       /* frames read that are not in the copy */
 	uint64_t hash;		       /* over frames */
 	struct hmap idents;	       /* code object -> index into codes */
 	VEC(uint64_t) codes;

@@ -14,6 +14,17 @@
 #include <unistd.h>
 
 #define TAIL_READERS_MAX 64
+#define TAIL_BYTES_MAX	 (64u << 20)
+#define WITNESS_VERSIONS (1u << 16) /* set aside for each reader */
+
+static size_t tail_bytes(const struct process *process)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < process->tails.len; i++)
+		sum += process->tails.items[i].bytes.cap;
+	return sum;
+}
 
 static void free_tails(struct process *process)
 {
@@ -76,13 +87,16 @@ void process__forget(struct process *process)
 struct tail_reader *process__tail_reader(struct process *process, py_addr tstate)
 {
 	const uint64_t *index = hmap__get(&process->tail_index, tstate);
+	struct tail_reader reader = { 0 };
 
 	if (index)
 		return &process->tails.items[*index];
 	/* Threads come and go; readers of those that are gone must not pile up. */
-	if (process->tails.len >= TAIL_READERS_MAX)
+	if (process->tails.len >= TAIL_READERS_MAX || tail_bytes(process) > TAIL_BYTES_MAX)
 		free_tails(process);
-	if (vec__push(&process->tails, (struct tail_reader){ 0 }))
+	/* The kernel side may still hold witnesses of an earlier reader of this thread: versions never repeat. */
+	reader.witnesses.version = process->witness_versions += WITNESS_VERSIONS;
+	if (vec__push(&process->tails, reader))
 		return NULL;
 	if (hmap__set(&process->tail_index, tstate, process->tails.len - 1)) {
 		process->tails.len--;

@@ -26,6 +26,7 @@ struct process {
 	struct hmap lines;	 /* code index << 32 | bytecode offset -> frame id */
 	struct hmap tail_index;	 /* thread state -> index in tails */
 	VEC(struct tail_reader) tails;
+	uint32_t witness_versions;
 	uint64_t cpu_start_ns;	 /* CPU time of the process when sampling began */
 	uint64_t cpu_end_ns;	 /* ... and when last seen */
 	uint64_t retry_ns;	 /* not attached: when to try again */

@@ -143,6 +143,17 @@ static int open_signals(struct session *session)
 	return watch(session, signals.wake_fd, WATCH_SIGNAL);
 }
 
+static void log_no_process(pid_t pid, int err)
+{
+	pid_t process = proc__process_of(pid);
+
+	if (process && process != pid)
+		log_err("cannot profile process %d: it is a thread of process %d: use -p %d", pid, process, process);
+	else
+		log_err("cannot profile process %d: %s", pid,
+			err == -ESRCH ? "there is no such process" : strerror(-err));
+}
+
 static enum session_error open_processes(struct session *session)
 {
 	const struct session_config *config = &session->config;
@@ -155,8 +166,7 @@ static enum session_error open_processes(struct session *session)
 		int err = process__open(&session->processes[session->process_count], pid, session->profile.strings);
 
 		if (err) {
-			log_err("cannot profile process %d: %s", pid,
-				err == -ESRCH ? "there is no such process" : strerror(-err));
+			log_no_process(pid, err);
 			return SESSION_FAILED;
 		}
 	}

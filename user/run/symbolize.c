@@ -14,6 +14,9 @@
 
 /* The caches are emptied beyond these; the profile itself stays. */
 #define STACKS_MAX	 32768
+#define FRAMES_MAX	 (1u << 20) /* of the profile: distinct functions and lines */
+#define TAIL_NODES_MAX	 65536
+#define ROOTS_MAX	 65536
 #define STORED_FRAMES_MAX (4u << 20)
 #define TABLE_BYTES_MAX	 (32u << 20)
 #define CODES_MAX	 32768
@@ -29,17 +32,15 @@ static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)
 
 int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, bool by_process, bool by_thread)
 {
-	uint32_t pruned;
-
 	*symbolizer = (struct symbolizer){ .profile = profile, .by_process = by_process, .by_thread = by_thread };
 	symbolizer->no_python = special_frame(symbolizer, "[no Python frames]");
 	symbolizer->unverified = special_frame(symbolizer, "[callers not verified]");
 	symbolizer->truncated = special_frame(symbolizer, "[truncated]");
 	symbolizer->unreadable = special_frame(symbolizer, "[code freed before it was read]");
 	/* Made first, so that it is there when the trie has become full. */
-	pruned = special_frame(symbolizer, "[stacks beyond the size limit]");
-	symbolizer->pruned = trie__child(&profile->trie, TRIE_ROOT, pruned);
-	return pruned == UINT32_MAX || symbolizer->pruned == TRIE_FULL ? -ENOMEM : 0;
+	symbolizer->beyond = special_frame(symbolizer, "[beyond the profile's size limit]");
+	symbolizer->pruned = trie__child(&profile->trie, TRIE_ROOT, symbolizer->beyond);
+	return symbolizer->beyond == UINT32_MAX || symbolizer->pruned == TRIE_FULL ? -ENOMEM : 0;
 }
 
 int symbolizer__add_process(struct symbolizer *symbolizer, struct process *process)
@@ -122,18 +123,21 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index, uint64_t instr)
 {
 	const struct py_code *code = &process->codes.codes.items[code_index];
-	uint64_t key = (uint64_t)code_index << 32 | (uint32_t)(instr - code->address);
+	int64_t lasti = py_code__lasti(code, &process->target.offsets, instr);
+	uint64_t key = (uint64_t)code_index << 32 | (uint32_t)lasti;
 	const uint64_t *known = hmap__get(&process->lines, key);
 	struct frame frame;
 	uint32_t id;
 
 	if (known)
 		return *known;
+	if (symbolizer->profile->frames.frames.len >= FRAMES_MAX)
+		return symbolizer->beyond;
 	frame = (struct frame){
 		.kind = FRAME_PYTHON,
 		.function = code->function,
 		.file = code->file,
-		.line = py_code__line(code, &process->target.offsets, instr),
+		.line = py_code__line(code, &process->target.offsets, lasti),
 		.first_line = code->first_line > 0 ? code->first_line : 0,
 	};
 	id = frame_table__add(&symbolizer->profile->frames, &frame);
@@ -265,6 +269,8 @@ static uint32_t root_of(struct symbolizer *symbolizer, const struct process *pro
 	known = hmap__get(&symbolizer->roots, key);
 	if (known)
 		return *known;
+	if (symbolizer->roots.len >= ROOTS_MAX)
+		hmap__clear(&symbolizer->roots); /* a cache: the nodes stay */
 	node = make_root(symbolizer, process, sample);
 	hmap__set(&symbolizer->roots, key, node);
 	return node;
@@ -300,9 +306,12 @@ static void resolve_tail(struct symbolizer *symbolizer, struct tail_use *use)
 	use->result = TAIL_UNVERIFIED;
 	if (!reader || !sample->link_frame || !process->attached)
 		return;
-	if (reader->batch != symbolizer->batch && tail_reader__snapshot(reader, &process->target, sample->tstate))
+	if (reader->batch != symbolizer->batch) {
+		reader->batch = symbolizer->batch;
+		reader->readable = !tail_reader__snapshot(reader, &process->target, sample->tstate);
+	}
+	if (!reader->readable)
 		return;
-	reader->batch = symbolizer->batch;
 	version = reader->witnesses.version;
 	use->result = tail_reader__follow(reader, &process->target, sample, &use->expected);
 	if (reader->witnesses.version != version)
@@ -368,7 +377,7 @@ void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *proc
 	struct py_thread threads[256];
 	int count = py_target__threads(&process->target, threads, ARRAY_SIZE(threads));
 
-	/* Oldest first: the main thread is among them. */
+	/* Oldest first. */
 	for (int i = count - 1, used = 0; i >= 0 && used < PRIMED_MAX; i--) {
 		struct tail_reader *reader = process__tail_reader(process, threads[i].tstate);
 
@@ -436,7 +445,7 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 
 	if (!process)
 		return; /* not asked for */
-	if (sample->stack_id && !stack) {
+	if (sample->stack_id && (!stack || stack->process != process)) {
 		symbolizer->counts.unknown_stack++;
 		return;
 	}
@@ -468,7 +477,8 @@ int symbolizer__flush_batch(struct symbolizer *symbolizer)
 
 bool symbolizer__is_full(const struct symbolizer *symbolizer)
 {
-	if (symbolizer->stacks.len > STACKS_MAX || symbolizer->stored_frames > STORED_FRAMES_MAX)
+	if (symbolizer->stacks.len > STACKS_MAX || symbolizer->stored_frames > STORED_FRAMES_MAX ||
+	    symbolizer->tail_nodes.len > TAIL_NODES_MAX)
 		return true;
 	for (size_t i = 0; i < symbolizer->processes.len; i++) {
 		const struct code_cache *codes = &symbolizer->processes.items[i]->codes;

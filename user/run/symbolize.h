@@ -64,7 +64,7 @@ struct symbolizer {
 	struct hmap roots;	 /* root_key() of a sample -> trie node */
 	struct hmap tail_nodes;	 /* hash of a tail and its root -> trie node */
 	VEC(struct tail_use) tails; /* the tails of this batch */
-	uint32_t no_python, unverified, truncated, unreadable; /* special frames */
+	uint32_t no_python, unverified, truncated, unreadable, beyond; /* special frames */
 	uint32_t pruned; /* a node */
 	uint64_t batch;
 	struct symbolize_counts counts;
