@@ -3,6 +3,7 @@
 #   make            build/pybpfprof
 #   make test       unit tests (no privileges), plain and under ASan + UBSan
 #   make test-live  tests on real Pythons with real BPF (root; see scripts/check)
+#   make fuzz       the decoders of foreign bytes under libFuzzer, FUZZ_SECONDS (5) each
 #   make install    PREFIX=/usr/local DESTDIR=
 #
 # V=1 shows commands, DEBUG=1 builds without optimisation, ASAN=1 builds everything under ASan and UBSan in its own folder.
@@ -35,7 +36,7 @@ TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(sort $(wildcard tests/unit/t
 LIVE_OBJS := $(patsubst tests/%.c,$(OUT)/%.o,$(filter-out tests/live/test_%,$(wildcard tests/live/*.c)))
 LIVE_TESTS := $(patsubst tests/live/%.c,$(OUT)/live/%,$(sort $(wildcard tests/live/test_*.c)))
 
-.PHONY: all test test-plain test-live check-layers check-headers install clean
+.PHONY: all test test-plain test-live check-layers check-headers fuzz install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -93,6 +94,28 @@ test-live: build-live
 	$(Q)$(MAKE) --no-print-directory ASAN=1 build/asan/pybpfprof
 	$(Q)echo "== test_input, the profiler under ASan and UBSan"; PYBPFPROF=build/asan/pybpfprof \
 		$(OUT)/live/test_input --color=never -j1 --filter 'input/@(corrupt|table|version|free)*'
+
+# Fuzz targets are built apart, with clang, and of what knows no kernel (all but run/). Inputs that were worth keeping stay in corpus/.
+FUZZ_SECONDS ?= 5
+FUZZERS   := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ_OBJS := $(patsubst %.c,$(OUT)/fuzz/%.o,$(filter-out user/run/%,$(SRCS)))
+FUZZ_SAN  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+$(OUT)/fuzz/user/%.o: user/%.c
+	$(call msg,FUZZ-CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CFLAGS) $(FUZZ_SAN) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
+
+$(OUT)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJS)
+	$(call msg,FUZZ,$@)
+	$(Q)$(CLANG) $(CFLAGS) -Itests $(FUZZ_SAN) -fsanitize=fuzzer -MMD -MP -MF $@.d $< $(FUZZ_OBJS) $(LDFLAGS) $(LDLIBS) -o $@
+
+fuzz: $(FUZZERS)
+	$(Q)fail=0; for t in $(FUZZERS); do n=$${t##*/}; mkdir -p $(OUT)/fuzz/corpus/$$n; \
+		if $$t -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 \
+			-artifact_prefix=$(OUT)/fuzz/$$n- $(OUT)/fuzz/corpus/$$n >$(OUT)/fuzz/$$n.log 2>&1; \
+		then sed -n "s/^stat::number_of_executed_units: */$$n: runs /p" $(OUT)/fuzz/$$n.log; \
+		else tail -40 $(OUT)/fuzz/$$n.log; fail=1; fi; done; exit $$fail
 
 check-layers:
 	$(Q)scripts/check-layers
