@@ -298,7 +298,7 @@ static void read_report(struct report *report, const char *text)
 		.cpu_s = number_before(text, " s of CPU in "),
 		.wall_s = number_before(text, " s ("),
 		.resident_mb = number_before(text, " MB resident"),
-		.wakeups = number_before(text, " wake-ups"),
+		.wakeups = number_before(text, " wake-up"),
 	};
 }
 

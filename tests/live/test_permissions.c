@@ -104,6 +104,22 @@ LIVE_TEST(permissions, root_in_name_only)
 	check(strstr(run->err, "CAP_"), "no capability is named: %s", run->err);
 }
 
+/* The doctor says the same, with the same exit code. */
+LIVE_TEST(permissions, doctor)
+{
+	const char *const argv[] = {"capsh",
+				    "--drop=cap_bpf,cap_perfmon,cap_sys_admin",
+				    "--",
+				    "-c",
+				    "\"$0\" doctor",
+				    profiler_path(),
+				    NULL};
+	struct run *run = profiler__finish(child__start(&(struct child_config){.argv = argv}), NULL);
+
+	check(run->code == NOT_PERMITTED, "exit code %d: %s", run->code, run->out);
+	check(strstr(run->out, "CAP_BPF") && !strstr(run->out, "profiling works"), "it says: %s", run->out);
+}
+
 /* The three capabilities are enough. */
 LIVE_TEST(permissions, three_capabilities)
 {
