@@ -134,7 +134,7 @@ static long walk_step(__u32 step, struct walker *walker)
 	__u64 code, instr;
 	int offset;
 
-	if (!address || walk->count >= walk->limit || step >= 2 * max_frames)
+	if (!address || step >= 2 * max_frames)
 		return 1;
 	offset = load_frame(walker, address);
 	if (offset < 0) {
@@ -146,6 +146,8 @@ static long walk_step(__u32 step, struct walker *walker)
 		owner = bytes[target->fr_owner & (PBP_FRAME_BYTES - 1)];
 	if (target->fr_first_other_owner && owner >= target->fr_first_other_owner) {
 		record_marker(walker, address);
+	} else if (walk->count >= walk->limit) {
+		return 1; /* checked here, so that a stack of just this depth is not cut before its last marker */
 	} else {
 		code = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask;
 		instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr) :

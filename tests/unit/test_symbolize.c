@@ -358,7 +358,7 @@ Test(symbolize, profile_at_its_size_limit, .fini = stop)
 	cr_expect_eq(symbolizer.counts.samples, 17);
 	cr_expect_eq(profile.samples, 17);
 	cr_expect_eq(symbolizer.counts.pruned, 17 - 6);
-	expect("[stacks beyond the size limit] 11\n"
+	expect("[beyond the profile's size limit] 11\n"
 	       "f0 (app.py:5);f0 (app.py:2) 2\n"
 	       "f0 (app.py:5);f1 (app.py:102) 2\n"
 	       "f0 (app.py:5);f2 (app.py:202) 2\n");
@@ -485,7 +485,7 @@ static void start_image(void)
 	start();
 	image__init(&image, 14);
 	for (int i = 0; i < 60; i++)
-		image__push(&image, IMAGE_PLAIN, i % 7, i, 0);
+		image__push(&image, IMAGE_PLAIN, i / 10, i / 5, 0);
 	process.target = image.target;
 	process.attached = true;
 	cr_assert(tail_reader__prime(process__tail_reader(&process, image__at(&image, IMAGE_TSTATE)), &process.target,

@@ -32,10 +32,11 @@ static void stop(void)
 }
 
 /* Functions take turns, so that there is something to choose witnesses from. */
+/* Some functions at the base, then recursion. */
 static void push(size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		image__push(&image, IMAGE_PLAIN, image.depth / 10 % IMAGE_CODES, image.depth % 7, 4);
+		image__push(&image, IMAGE_PLAIN, image.depth < 40 ? image.depth / 10 : 5 + image.depth / 1000, 3, 4);
 }
 
 static uint64_t tstate(void)
@@ -148,6 +149,7 @@ Test(tail, calls, .init = start, .fini = stop)
 	before = calls();
 	cr_assert_eq(tail_reader__snapshot(&reader, &image.target, tstate()), 0);
 	cr_expect_eq(calls() - before, 1);
+	learn();
 	sample = cut_after(10, &link);
 	cr_expect_eq(follow(&sample, &link), TAIL_COMPLETE);
 	expect_tail(10);
@@ -173,8 +175,8 @@ Test(tail, generators_and_markers, .init = start, .fini = stop)
 	push(50);
 	for (int i = 0; i < 40; i++) {
 		image__push(&image, IMAGE_MARKER, 0, 0, 0);
-		image__push(&image, i % 2 ? IMAGE_PLAIN : IMAGE_GENERATOR, i, i, 0);
-		image__push(&image, IMAGE_GENERATOR, i, i + 1, 0);
+		image__push(&image, i % 2 ? IMAGE_PLAIN : IMAGE_GENERATOR, i / 8, i / 8, 0);
+		image__push(&image, IMAGE_GENERATOR, i / 8, i / 8, 0);
 	}
 	learn();
 	whole = image__expect(&image, frames, addresses);
@@ -327,13 +329,14 @@ Test(tail, witnesses, .init = start, .fini = stop)
 	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED, "the kernel side has looked at none");
 	version = reader.witnesses.version;
 	cr_assert_eq(version, 1, "it is to look at these");
-	cr_expect_eq(reader.witnesses.count, PBP_WITNESSES);
+	/* Two for each of the five functions at the base, and those 32, 48, ... 192 frames above it, one of which is a turn. */
+	cr_expect_eq(reader.witnesses.count, 5 * 2 + 6 - 1);
 	cr_expect_eq(reader.witnesses.frames[0], image.stack[0].address, "the base is one");
 
 	sample = cut_after(100, &link);
 	cr_expect_eq(follow(&sample, &link), TAIL_COMPLETE);
 	cr_expect_eq(reader.witnesses.version, version, "nothing new to look at");
-	for (uint32_t i = 0; i < PBP_WITNESSES; i++) {
+	for (uint32_t i = 0; i < reader.witnesses.count; i++) {
 		struct pbp_sample other = sample;
 
 		other.witnesses[i] ^= 2;
@@ -356,23 +359,49 @@ Test(tail, witnesses, .init = start, .fini = stop)
 	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED);
 }
 
-/* Samples on their way while the list was exchanged. */
+/* Samples on their way while the list was exchanged; a part of the tail needs no list of its own. */
 Test(tail, the_list_before, .init = start, .fini = stop)
 {
-	struct pbp_frame link;
-	struct pbp_sample deep, shallow;
+	struct pbp_frame link, other_link;
+	struct pbp_sample before, after;
 
 	push(300);
 	learn();
-	deep = cut_after(100, &link);
-	/* Witnesses of a part of the tail come first in the list of the whole one. */
-	cr_assert_eq(follow(&deep, &link), TAIL_COMPLETE);
-	shallow = cut_after(290, &link);
-	cr_expect_eq(follow(&shallow, &link), TAIL_COMPLETE);
-	cr_assert_eq(reader.witnesses.version, deep.witness_version + 1, "fewer turns, another list");
-	shallow = deep;
-	cut_after(100, &link);
-	cr_expect_eq(follow(&shallow, &link), TAIL_COMPLETE, "the one before");
+	before = cut_after(250, &link);
+	cr_assert_eq(follow(&before, &link), TAIL_COMPLETE);
+	before = cut_after(100, &link);
+	cr_assert_eq(follow(&before, &link), TAIL_COMPLETE);
+	cr_assert_eq(reader.witnesses.version, before.witness_version);
+
+	/* A turn that the list does not have. */
+	image__push(&image, IMAGE_PLAIN, 9, 9, 0);
+	image__push(&image, IMAGE_PLAIN, 10, 10, 0);
+	after = cut_after(1, &other_link);
+	cr_expect_eq(follow(&after, &other_link), TAIL_UNVERIFIED);
+	cr_assert_eq(reader.witnesses.version, before.witness_version + 1);
+	after = cut_after(1, &other_link);
+	cr_expect_eq(follow(&after, &other_link), TAIL_COMPLETE);
+	cr_expect_eq(follow(&before, &link), TAIL_COMPLETE, "with the one before");
+}
+
+/* Functions that call each other in a circle are one turn each; frames that are all different are too many. */
+Test(tail, turns, .init = start, .fini = stop)
+{
+	struct pbp_frame link;
+	struct pbp_sample sample;
+
+	for (int i = 0; i < 600; i++)
+		image__push(&image, IMAGE_PLAIN, i % 3, i % 3, 0);
+	learn();
+	sample = cut_after(100, &link);
+	cr_expect_eq(follow(&sample, &link), TAIL_COMPLETE);
+	for (int i = 0; i < 60; i++)
+		image__push(&image, IMAGE_PLAIN, i % 7, i, 0);
+	cr_expect(!tail_reader__prime(&reader, &image.target, tstate(), 0));
+	sample = cut_after(2, &link);
+	follow(&sample, &link);
+	sample = cut_after(2, &link);
+	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED);
 }
 
 /* A frame of the tail is not readable, or is a popped one. */
@@ -404,7 +433,7 @@ Test(tail, truncated, .init = start, .fini = stop)
 	struct pbp_sample sample;
 
 	push(300);
-	image__put(image.stack[0].address + image.target.offsets.frame_previous, image.stack[40].address, 8);
+	image__put(image.stack[50].address + image.target.offsets.frame_previous, image.stack[200].address, 8);
 	sample = cut_after(10, &link);
 	follow(&sample, &link);
 	cr_assert_eq(reader.frames.len, PY_TAIL_MAX);
@@ -412,14 +441,14 @@ Test(tail, truncated, .init = start, .fini = stop)
 	cr_expect_eq(follow(&sample, &link), TAIL_TRUNCATED);
 	cr_expect_eq(reader.frames.len, PY_TAIL_MAX);
 
-	/* Markers count as steps too. */
+	image__write_frame(&image, &image.stack[50], image.stack[49].address);
+
+	/* So does one of markers, which lie outside the data stack and cost a call each, but sooner. */
 	image__push(&image, IMAGE_MARKER, 0, 0, 0);
 	image__put(image.stack[0].address + image.target.offsets.frame_previous, image.stack[300].address, 8);
 	image__put(image.stack[300].address + image.target.offsets.frame_previous, image.stack[300].address, 8);
 	sample = cut_after(10, &link);
-	follow(&sample, &link);
-	sample = cut_after(10, &link);
-	cr_expect_eq(follow(&sample, &link), TAIL_TRUNCATED);
+	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED);
 	cr_expect_eq(reader.frames.len, 290);
 }
 

@@ -305,9 +305,10 @@ static void finish_frames(struct tail_reader *reader)
 	}
 }
 
-#define TURNS_MAX    48 /* witnesses at turns, at most; the rest are at fixed distances */
-#define PERIOD_MAX   4	/* functions that call each other in a circle, which is no turn */
-#define STRIDE_FIRST 32
+#define TURNS_MAX      40 /* witnesses at turns, at most; the rest are at fixed distances */
+#define MARKERS_MAX    64
+#define PERIOD_MAX     4  /* functions that call each other in a circle, which is no turn */
+#define DISTANCE_FIRST 32
 
 static bool same_frame(const struct pbp_frame *a, const struct pbp_frame *b)
 {
@@ -329,19 +330,29 @@ static bool is_turn(const struct tail_reader *reader, size_t i, size_t *period)
 	return true;
 }
 
+static bool has_witness(const struct pbp_witnesses *list, uint64_t frame)
+{
+	for (uint32_t i = 0; i < list->count; i++)
+		if (list->frames[i] == frame)
+			return true;
+	return false;
+}
+
 static void add_witness(const struct tail_reader *reader, struct pbp_witnesses *out, uint32_t *hashes, size_t i)
 {
+	if (out->count == PBP_WITNESSES || has_witness(out, reader->addresses.items[i]))
+		return;
 	hashes[out->count] = reader->hashes.items[i];
 	out->frames[out->count++] = reader->addresses.items[i];
 }
 
 /*
- * Choose which frames are to be looked at. Distances are counted from the base, and grow by powers of two, so that they stay where they
- * are while the stack grows and shrinks at its other end. False if the tail has too many turns.
+ * Choose which frames are to be looked at. Distances are counted from the base and grow with it (32, 48, 64, 96, ...), so that they are
+ * the same for every part of a stack that has them. False if the tail has too many turns.
  */
 static bool choose_witnesses(const struct tail_reader *reader, struct pbp_witnesses *out, uint32_t *hashes)
 {
-	size_t len = reader->frames.len, period = 0, stride = STRIDE_FIRST;
+	size_t len = reader->frames.len, period = 0;
 
 	out->count = 0;
 	for (size_t i = len; i-- > 0;) {
@@ -351,10 +362,11 @@ static bool choose_witnesses(const struct tail_reader *reader, struct pbp_witnes
 			return false;
 		add_witness(reader, out, hashes, i);
 	}
-	while (len / stride > PBP_WITNESSES - TURNS_MAX)
-		stride *= 2;
-	for (size_t distance = stride; distance <= len && out->count < PBP_WITNESSES; distance += stride)
+	for (size_t distance = DISTANCE_FIRST; distance <= len; distance *= 2) {
 		add_witness(reader, out, hashes, len - distance);
+		if (distance + distance / 2 <= len)
+			add_witness(reader, out, hashes, len - distance - distance / 2);
+	}
 	return true;
 }
 
@@ -379,15 +391,18 @@ static bool witnesses_agree(const struct tail_reader *reader, const struct pbp_s
 	return true;
 }
 
+/* A list that has all that are needed stays, so that stacks cut at different depths do not take turns in changing it. */
 static void update_witnesses(struct tail_reader *reader, const struct pbp_witnesses *now)
 {
-	size_t bytes = now->count * sizeof(*now->frames);
+	bool fits = true;
 
-	if (now->count == reader->witnesses.count && !memcmp(now->frames, reader->witnesses.frames, bytes))
+	for (uint32_t i = 0; i < now->count; i++)
+		fits &= has_witness(&reader->witnesses, now->frames[i]);
+	if (fits)
 		return;
 	reader->old_witnesses = reader->witnesses;
 	reader->witnesses.count = now->count;
-	memcpy(reader->witnesses.frames, now->frames, bytes);
+	memcpy(reader->witnesses.frames, now->frames, now->count * sizeof(*now->frames));
 	if (!++reader->witnesses.version)
 		reader->witnesses.version = 1;
 }
@@ -403,10 +418,22 @@ static void begin_tail(struct tail_reader *reader)
 	hmap__clear(&reader->idents);
 }
 
+/* Between the link and its Python caller there may be markers of entries from C, which the kernel side may have passed. */
+static bool leads_to(struct tail_reader *reader, struct py_target *target, py_addr address, py_addr tail)
+{
+	struct frame_view marker;
+	size_t hint = 0;
+
+	for (int i = 0; address != tail; i++, address = marker.previous)
+		if (i == MARKERS_MAX || load_frame(reader, target, address, &hint, &marker) || !marker.other)
+			return false;
+	return true;
+}
+
 enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_target *target,
 				     const struct pbp_sample *sample, const struct pbp_frame *expected)
 {
-	struct frame_view view, marker;
+	struct frame_view view;
 	struct pbp_witnesses now = { 0 };
 	uint32_t hashes[PBP_WITNESSES];
 	enum tail_result result;
@@ -416,10 +443,7 @@ enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_targe
 	begin_tail(reader);
 	if (load_frame(reader, target, sample->link_frame, &hint, &view) || !is_link(&view, expected))
 		return TAIL_UNVERIFIED;
-	/* Between the link and its Python caller there may be the marker of an entry from C. */
-	if (view.previous != sample->tail_frame &&
-	    (load_frame(reader, target, view.previous, &hint, &marker) || !marker.other ||
-	     marker.previous != sample->tail_frame))
+	if (!leads_to(reader, target, view.previous, sample->tail_frame))
 		return TAIL_UNVERIFIED;
 	result = collect(reader, target, sample->tail_frame);
 	if (result == TAIL_UNVERIFIED || !confirm(reader, target, sample->link_frame, expected, view.previous))
