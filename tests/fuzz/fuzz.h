@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What every fuzz target needs. A target is one file that calls one decoder with any bytes; besides the sanitizers, check() catches
- * results that callers rely on never to get.
+ * What every fuzz target needs. A target is one file that calls one decoder with any bytes; besides the
+ * sanitizers, check() catches results that callers rely on never to get.
  */
 #pragma once
 
@@ -14,10 +14,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-#define check(condition)         \
-	do {                     \
-		if (!(condition)) \
-			abort(); \
+#define check(condition)                                                                                     \
+	do {                                                                                                 \
+		if (!(condition))                                                                            \
+			abort();                                                                             \
 	} while (0)
 
 /* Take `size` bytes off the front of the input; zeros where there are no more. */

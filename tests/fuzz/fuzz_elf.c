@@ -9,7 +9,7 @@
 
 static void ask_all(const struct elf *elf)
 {
-	static const char *const names[] = { "_PyRuntime", ".PyRuntime", "a", "" };
+	static const char *const names[] = {"_PyRuntime", ".PyRuntime", "a", ""};
 	struct elf_symbol symbol;
 	uint64_t a, b;
 

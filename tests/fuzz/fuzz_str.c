@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* String objects: a header, then as many characters as there are bytes for. What comes out is UTF-8 without a NUL. */
+/* String objects: a header, then as many characters as there are bytes for. What comes out is UTF-8 without a
+ * NUL. */
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "py/str.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	struct py_str_layout layout = { .length = 16, .state = 32, .ascii_size = 40, .compact_size = 56 };
+	struct py_str_layout layout = {.length = 16, .state = 32, .ascii_size = 40, .compact_size = 56};
 	struct py_str_info info;
-	struct buf text = { 0 };
+	struct buf text = {0};
 
 	layout.wide_interned = len & 1;
 	if (py_str__header(&layout, data, len, &info))

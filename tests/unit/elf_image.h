@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A small ELF file: two segments that share a page, dynamic symbols by both kinds of hash table, sections, thread-local storage; each
- * part can be left out.
+ * A small ELF file: two segments that share a page, dynamic symbols by both kinds of hash table, sections,
+ * thread-local storage; each part can be left out.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel side on the host: what its sources need of the kernel, so that tests include bpf/pybpfprof.bpf.c and call its programs.
- * User memory is the test's own, read by process_vm_readv, so an unmapped page is a fault as it is for the kernel; pages that
- * only the kernel side may not see are marked by host.fault_*. Maps are arrays and lists here, one CPU, one task.
+ * The kernel side on the host: what its sources need of the kernel, so that tests include bpf/pybpfprof.bpf.c
+ * and call its programs. User memory is the test's own, read by process_vm_readv, so an unmapped page is a
+ * fault as it is for the kernel; pages that only the kernel side may not see are marked by host.fault_*. Maps
+ * are arrays and lists here, one CPU, one task.
  */
 #pragma once
 
@@ -26,12 +27,12 @@
 #define __always_inline inline __attribute__((no_sanitize("alignment")))
 
 #define SEC(name)
-#define __uint(name, value)    int(*name)[value]
-#define __type(name, type)     __typeof__(type) *name
-#define BPF_CORE_READ(...)     CORE_READ_PICK(__VA_ARGS__, CORE_READ_2, CORE_READ_1)(__VA_ARGS__)
+#define __uint(name, value)		   int(*name)[value]
+#define __type(name, type)		   __typeof__(type) *name
+#define BPF_CORE_READ(...)		   CORE_READ_PICK(__VA_ARGS__, CORE_READ_2, CORE_READ_1)(__VA_ARGS__)
 #define CORE_READ_PICK(a, b, c, pick, ...) pick
-#define CORE_READ_1(from, a)    ((from)->a)
-#define CORE_READ_2(from, a, b) ((from)->a->b)
+#define CORE_READ_1(from, a)		   ((from)->a)
+#define CORE_READ_2(from, a, b)		   ((from)->a->b)
 #define bpf_core_field_offset(type, field) __builtin_offsetof(type, field)
 
 enum {
@@ -111,13 +112,13 @@ static struct {
 	bool ring_full;
 	VEC(struct host_record) records;
 	VEC(struct host_map) maps;
-} host = { .now_ns = 1000000000, .ring_size = 1 << 20 };
+} host = {.now_ns = 1000000000, .ring_size = 1 << 20};
 
 /* Whole, or an error and zeros, like the kernel's. */
 static inline long bpf_probe_read_user(void *to, __u32 size, const void *from)
 {
 	__u64 start = (uintptr_t)from;
-	struct iovec local = { to, size }, remote = { (void *)from, size };
+	struct iovec local = {to, size}, remote = {(void *)from, size};
 	bool resident = start >= host.fault_end || start + size <= host.fault_start;
 
 	host.reads++;
@@ -160,18 +161,18 @@ static inline long bpf_get_current_comm(void *to, __u32 size)
 	return 0;
 }
 
-#define bpf_loop(turns, step, context, flags)                   \
-	do {                                                    \
-		for (__u32 i_ = 0; i_ < (turns); i_++)          \
-			if ((step)(i_, (context)))              \
-				break;                          \
+#define bpf_loop(turns, step, context, flags)                                                                \
+	do {                                                                                                 \
+		for (__u32 i_ = 0; i_ < (turns); i_++)                                                       \
+			if ((step)(i_, (context)))                                                           \
+				break;                                                                       \
 	} while (0)
 
-#define bpf_for_each_map_elem(map, step, context, flags)                         \
-	do {                                                                     \
-		for (__u32 i_ = 0; i_ < sizeof(*(map)->max_entries) / 4; i_++)   \
-			if ((step)((map), &i_, NULL, (context)))                 \
-				break;                                           \
+#define bpf_for_each_map_elem(map, step, context, flags)                                                     \
+	do {                                                                                                 \
+		for (__u32 i_ = 0; i_ < sizeof(*(map)->max_entries) / 4; i_++)                               \
+			if ((step)((map), &i_, NULL, (context)))                                             \
+				break;                                                                       \
 	} while (0)
 
 /* ---- maps ---- */
@@ -190,7 +191,7 @@ static inline struct host_map *host_map(const void *map)
 	for (size_t i = 0; i < host.maps.len; i++)
 		if (host.maps.items[i].map == map)
 			return &host.maps.items[i];
-	if (vec__push(&host.maps, ((struct host_map){ .map = map })))
+	if (vec__push(&host.maps, ((struct host_map){.map = map})))
 		abort();
 	return &host.maps.items[host.maps.len - 1];
 }
@@ -217,7 +218,8 @@ static inline void *host_find(const void *of, size_t key_size, const void *key)
 	return NULL;
 }
 
-static inline long host_set(const void *of, size_t key_size, size_t value_size, const void *key, const void *value)
+static inline long host_set(const void *of, size_t key_size, size_t value_size, const void *key,
+			    const void *value)
 {
 	struct host_map *map = host_map(of);
 	void *found = host_find(of, key_size, key);
@@ -235,17 +237,18 @@ static inline long host_set(const void *of, size_t key_size, size_t value_size, 
 #define HOST_MAP_TYPE(map)    (sizeof(*(map)->type) / sizeof(int))
 #define HOST_MAP_ENTRIES(map) (sizeof(*(map)->max_entries) / sizeof(int))
 
-#define bpf_map_lookup_elem(map, at)                                                                             \
-	((__typeof__((map)->value))(HOST_MAP_TYPE(map) == BPF_MAP_TYPE_ARRAY ||                                  \
-						    HOST_MAP_TYPE(map) == BPF_MAP_TYPE_PERCPU_ARRAY ?            \
-					    host_element((map), HOST_MAP_ENTRIES(map), sizeof(*(map)->value), (at)) : \
-					    host_find((map), sizeof(*(map)->key), (at))))
-#define bpf_map_update_elem(map, at, new, flags) \
+#define bpf_map_lookup_elem(map, at)                                                                         \
+	((__typeof__((map)->value))(HOST_MAP_TYPE(map) == BPF_MAP_TYPE_ARRAY ||                              \
+						    HOST_MAP_TYPE(map) == BPF_MAP_TYPE_PERCPU_ARRAY          \
+					    ? host_element((map), HOST_MAP_ENTRIES(map),                     \
+							   sizeof(*(map)->value), (at))                      \
+					    : host_find((map), sizeof(*(map)->key), (at))))
+#define bpf_map_update_elem(map, at, new, flags)                                                             \
 	host_set((map), sizeof(*(map)->key), sizeof(*(map)->value), (at), (new))
 
 static inline long bpf_ringbuf_output(const void *map, const void *bytes, __u64 size, __u64 flags)
 {
-	struct host_record record = { .flags = flags, .size = size };
+	struct host_record record = {.flags = flags, .size = size};
 
 	if (host.ring_full)
 		return -EAGAIN;

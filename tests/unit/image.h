@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The memory of a Python thread, 3.13 to 3.15, made in the test's own: thread state, interpreter, code objects, a data stack of
- * chunks with nothing mapped around them, generators on a heap, entry markers on a C stack. The test is the target, so
- * the reader of user space (process_vm_readv on itself) and the kernel side on the host see the same. Calls are pushed and popped as
- * the interpreter does it; what the frames should read as is kept beside.
+ * The memory of a Python thread, 3.13 to 3.15, made in the test's own: thread state, interpreter, code
+ * objects, a data stack of chunks with nothing mapped around them, generators on a heap, entry markers on a C
+ * stack. The test is the target, so the reader of user space (process_vm_readv on itself) and the kernel side
+ * on the host see the same. Calls are pushed and popped as the interpreter does it; what the frames should
+ * read as is kept beside.
  */
 #pragma once
 
@@ -55,8 +56,8 @@ struct image {
 	uint8_t *memory;
 	struct image_frame stack[IMAGE_MAX_DEPTH]; /* outermost first */
 	size_t depth;
-	uint64_t top;	 /* of the data stack */
-	uint32_t chunk;	 /* the newest one */
+	uint64_t top;			     /* of the data stack */
+	uint32_t chunk;			     /* the newest one */
 	uint32_t chunk_places[IMAGE_CHUNKS]; /* they do not lie in order */
 	unsigned int seed;
 };
@@ -78,14 +79,16 @@ static inline uint64_t image__get(uint64_t address)
 
 static inline void image_offsets(struct py_offsets *out, int minor)
 {
-	static const struct table_word *const tables[] = { table_3_13, table_3_14, table_3_15 };
-	static const size_t words[] = { ARRAY_SIZE(table_3_13), ARRAY_SIZE(table_3_14), ARRAY_SIZE(table_3_15) };
+	static const struct table_word *const tables[] = {table_3_13, table_3_14, table_3_15};
+	static const size_t words[] = {ARRAY_SIZE(table_3_13), ARRAY_SIZE(table_3_14),
+				       ARRAY_SIZE(table_3_15)};
 	uint8_t table[1024];
 	char reason[256];
 
 	for (size_t i = 0; i < words[minor - 13]; i++)
 		memcpy(table + i * 8, &tables[minor - 13][i].value, 8);
-	cr_assert_eq(py_offsets__decode(out, table, words[minor - 13] * 8, reason, sizeof(reason)), 0, "%s", reason);
+	cr_assert_eq(py_offsets__decode(out, table, words[minor - 13] * 8, reason, sizeof(reason)), 0, "%s",
+		     reason);
 }
 
 static inline uint64_t image__code(const struct image *image, uint32_t index)
@@ -130,7 +133,8 @@ static inline void image__set_version(struct image *image, uint32_t code, uint32
 	image__put(image__code(image, code) + image->target.offsets.code_version, version, 4);
 }
 
-static inline void image__make_thread(struct image *image, uint64_t tstate, uint64_t interp, uint64_t thread_id)
+static inline void image__make_thread(struct image *image, uint64_t tstate, uint64_t interp,
+				      uint64_t thread_id)
 {
 	const struct py_offsets *offsets = &image->target.offsets;
 
@@ -145,7 +149,7 @@ static inline void image__init(struct image *image, int minor)
 	const struct py_offsets *offsets = &target->offsets;
 	uint64_t tstate, base_frame;
 
-	*image = (struct image){ .seed = 1 };
+	*image = (struct image){.seed = 1};
 	image->memory = mmap(NULL, IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(image->memory, MAP_FAILED);
 	mprotect(image->memory + IMAGE_STACK - 4096, 4096, PROT_NONE);
@@ -153,11 +157,12 @@ static inline void image__init(struct image *image, int minor)
 		image->chunk_places[i] = (i * 29 + 7) % IMAGE_CHUNKS;
 		mprotect(image->memory + IMAGE_STACK + i * IMAGE_CHUNK_STRIDE + IMAGE_CHUNK, 4096, PROT_NONE);
 	}
-	*target = (struct py_target){ .pid = getpid(), .runtime = image__at(image, IMAGE_RUNTIME) };
+	*target = (struct py_target){.pid = getpid(), .runtime = image__at(image, IMAGE_RUNTIME)};
 	remote__init(&target->remote, target->pid);
 	image_offsets(&target->offsets, minor);
 	cr_assert_eq(py_layout__fill(&target->layout, offsets,
-				     offsets->thread_base_frame == PY_ABSENT ? PBP_NONE : 888), 0);
+				     offsets->thread_base_frame == PY_ABSENT ? PBP_NONE : 888),
+		     0);
 	target->layout.interpreters_head = target->runtime + offsets->runtime_interpreters_head;
 	target->layout.slot_kind = PBP_SLOT_FSBASE;
 	target->layout.slot_offset = IMAGE_SLOT;
@@ -228,7 +233,7 @@ static inline uint64_t image__push(struct image *image, enum image_owner owner, 
 	cr_assert_lt(image->depth, IMAGE_MAX_DEPTH);
 	if (!image->depth && image->target.layout.ts_base_frame != PBP_NONE)
 		previous = image__at(image, IMAGE_TSTATE) + image->target.layout.ts_base_frame;
-	*frame = (struct image_frame){ .owner = owner };
+	*frame = (struct image_frame){.owner = owner};
 	frame->frame.code = image__code(image, code);
 	frame->frame.instr = frame->frame.code + offsets->code_adaptive + 2 * unit;
 	frame->frame.ident = load_u32((void *)(uintptr_t)(frame->frame.code + offsets->code_version));
@@ -278,17 +283,24 @@ static inline size_t image__expect(const struct image *image, struct pbp_frame *
 	return count;
 }
 
-/* A stack as a program might have it. */
+/* A stack as a program might have it: functions that recur for a while. */
 static inline void image__push_random(struct image *image, uint32_t depth)
 {
-	for (uint32_t i = 0; i < depth && image->chunk + 2 < IMAGE_CHUNKS; i++) {
-		uint32_t kind = rand_r(&image->seed) % 16, code = rand_r(&image->seed) % IMAGE_CODES;
-		uint32_t locals = rand_r(&image->seed) % 50 ? rand_r(&image->seed) % 16 : rand_r(&image->seed) % 1800;
-		enum image_owner owner = kind == 0 ? IMAGE_MARKER :
-					 kind < 3  ? IMAGE_GENERATOR :
-					 kind == 3 ? IMAGE_FRAME_OBJECT :
-						     IMAGE_PLAIN;
+	uint32_t code = 0, unit = 0;
 
-		image__push(image, owner, code, rand_r(&image->seed) % 500, locals);
+	for (uint32_t i = 0; i < depth && image->chunk + 2 < IMAGE_CHUNKS; i++) {
+		uint32_t kind = rand_r(&image->seed) % 16;
+		uint32_t locals =
+			rand_r(&image->seed) % 50 ? rand_r(&image->seed) % 16 : rand_r(&image->seed) % 1800;
+		enum image_owner owner = kind == 0   ? IMAGE_MARKER
+					 : kind < 3  ? IMAGE_GENERATOR
+					 : kind == 3 ? IMAGE_FRAME_OBJECT
+						     : IMAGE_PLAIN;
+
+		if (rand_r(&image->seed) % 16 == 0) {
+			code = rand_r(&image->seed) % IMAGE_CODES;
+			unit = rand_r(&image->seed) % 500;
+		}
+		image__push(image, owner, code, unit, locals);
 	}
 }

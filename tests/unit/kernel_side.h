@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel side as a library for tests: its sources compiled for the host (host_shim.h), a memory image (image.h) for its
- * target, one tick at a time, and what was sent.
+ * The kernel side as a library for tests: its sources compiled for the host (host_shim.h), a memory image
+ * (image.h) for its target, one tick at a time, and what was sent.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ static void start(int minor)
 {
 	image__init(&image, minor);
 	host_forget_maps();
-	host.task = (struct task_struct){ .pid = 4712, .tgid = 4711, .start_time = 1 };
+	host.task = (struct task_struct){.pid = 4712, .tgid = 4711, .start_time = 1};
 	host.task.thread.fsbase = image__at(&image, IMAGE_THREAD_ID);
 	host.task.group_leader = &host.task;
 	host.task.thread_pid = &host.task_ids;
@@ -52,7 +52,8 @@ static void take_record(const struct host_record *record)
 	case PBP_STACK:
 		sent.stack = record->bytes;
 		sent.frames = (const struct pbp_frame *)(sent.stack + 1);
-		cr_assert_eq(record->size, sizeof(*sent.stack) + sent.stack->count * sizeof(struct pbp_frame));
+		cr_assert_eq(record->size,
+			     sizeof(*sent.stack) + sent.stack->count * sizeof(struct pbp_frame));
 		break;
 	case PBP_CODE:
 		sent.codes++;
@@ -63,13 +64,15 @@ static void take_record(const struct host_record *record)
 /* One tick, with all that was sent before kept in mind. */
 static void tick_of(struct perf_event *event, bool use_loop)
 {
-	/* The program's one pointer is to both: the registers, and the kernel's own view with the event behind them. */
+	/* The program's one pointer is to both: the registers, and the kernel's own view with the event
+	 * behind them. */
 	union {
 		struct bpf_perf_event_data_kern kern;
 		struct bpf_perf_event_data data;
-	} context = { .kern.event = event };
+	} context = {.kern.event = event};
 
-	_Static_assert(sizeof(context.data) <= offsetof(struct bpf_perf_event_data_kern, event), "no overlap");
+	_Static_assert(sizeof(context.data) <= offsetof(struct bpf_perf_event_data_kern, event),
+		       "no overlap");
 	context.data.regs.cs = user_mode ? 3 : 0;
 
 	host_forget_records();
@@ -85,7 +88,7 @@ static void tick_of(struct perf_event *event, bool use_loop)
 
 static void tick_again(bool use_loop)
 {
-	struct perf_event event = { .cpu = -1 };
+	struct perf_event event = {.cpu = -1};
 
 	tick_of(&event, use_loop);
 }
@@ -136,7 +139,8 @@ static void expect_frames(size_t count, const char *what)
 		/* A stack that is cut off ends before the marker that would set the flag. */
 		__u32 flags = i + 1 == count && count < whole ? sent.frames[i].flags : expected[i].flags;
 
-		cr_assert(sent.frames[i].code == expected[i].code && sent.frames[i].instr == expected[i].instr &&
+		cr_assert(sent.frames[i].code == expected[i].code &&
+				  sent.frames[i].instr == expected[i].instr &&
 				  sent.frames[i].ident == expected[i].ident && sent.frames[i].flags == flags,
 			  "%s: frame %zu", what, i);
 	}

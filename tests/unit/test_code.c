@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Code objects read out of the test's own memory: how many system calls that takes, objects at the edge of what is mapped, objects
- * that are none or have gone, and what the kernel side sent of them.
+ * Code objects read out of the test's own memory: how many system calls that takes, objects at the edge of
+ * what is mapped, objects that are none or have gone, and what the kernel side sent of them.
  */
 #include "fake_python.h"
 #include "os/proc.h"
@@ -48,7 +48,8 @@ static void start(void)
 	cr_assert_eq(target->offsets.code_qualname, QUALNAME_AT);
 	put_u64(&python.code_type, target->offsets.type_name, address_of("code"));
 	put_u64(&python.other_type, target->offsets.type_name, address_of("dict"));
-	python.arena = mmap(NULL, ARENA_BYTES + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	python.arena =
+		mmap(NULL, ARENA_BYTES + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(python.arena, MAP_FAILED);
 	mprotect(python.arena + ARENA_BYTES, 4096, PROT_NONE);
 	cr_assert_eq(strtab__new(&python.strings), 0);
@@ -105,7 +106,7 @@ static uint64_t make_table(const uint8_t *table, size_t len)
 }
 
 /* One entry a unit: code 13 (no column), 1 unit, the line moves by one each. */
-static const uint8_t steps[] = { 0x80 | 13 << 3, 0x00, 0x80 | 13 << 3, 0x02, 0x80 | 13 << 3, 0x02 };
+static const uint8_t steps[] = {0x80 | 13 << 3, 0x00, 0x80 | 13 << 3, 0x02, 0x80 | 13 << 3, 0x02};
 
 static struct fake_code *make_code_of(uint32_t index, uint64_t name, uint64_t file, uint64_t table)
 {
@@ -118,7 +119,7 @@ static struct fake_code *make_code_of(uint32_t index, uint64_t name, uint64_t fi
 	put_u64(code, QUALNAME_AT, name);
 	put_u64(code, FILENAME_AT, file);
 	put_u64(code, LINETABLE_AT, table);
-	python.frames[index] = (struct pbp_frame){ .code = address_of(code), .ident = 100 + index };
+	python.frames[index] = (struct pbp_frame){.code = address_of(code), .ident = 100 + index};
 	return code;
 }
 
@@ -133,7 +134,8 @@ static struct fake_code *make_code(uint32_t index)
 	char name[32];
 
 	snprintf(name, sizeof(name), "function_%u", index);
-	return make_code_of(index, make_string(name), make_string("module.py"), make_table(steps, sizeof(steps)));
+	return make_code_of(index, make_string(name), make_string("module.py"),
+			    make_table(steps, sizeof(steps)));
 }
 
 static void load(uint32_t first, uint32_t count)
@@ -160,7 +162,8 @@ static uint32_t line_at(const struct py_code *code, uint32_t unit)
 {
 	const struct py_offsets *offsets = &python.target.offsets;
 
-	return py_code__line(code, offsets, py_code__lasti(code, offsets, code->address + ADAPTIVE_AT + 2 * unit));
+	return py_code__line(code, offsets,
+			     py_code__lasti(code, offsets, code->address + ADAPTIVE_AT + 2 * unit));
 }
 
 static enum py_code_state load_one(uint32_t index)
@@ -191,7 +194,7 @@ Test(code, one, .init = start, .fini = stop)
 /* However many are new, and what is known costs nothing. */
 Test(code, three_calls, .init = start, .fini = stop)
 {
-	static const uint32_t counts[] = { 1, 2, 37 };
+	static const uint32_t counts[] = {1, 2, 37};
 	uint32_t next = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
@@ -255,7 +258,8 @@ Test(code, long_parts, .init = start, .fini = stop)
 	put_u64(&python.codes[0], 16, 1 << 20);
 	for (size_t len = 200; len <= 230; len++) { /* 216 is the longest that the first part holds */
 		name[len] = '\0';
-		make_code_of(len, make_string(name), make_string(name), make_table(table, 500 - 30 + len - 200));
+		make_code_of(len, make_string(name), make_string(name),
+			     make_table(table, 500 - 30 + len - 200));
 		name[len] = 'n';
 	}
 	load(200, 31);
@@ -280,9 +284,9 @@ Test(code, long_parts, .init = start, .fini = stop)
 /* Latin-1, UCS-2 and UCS-4. */
 Test(code, wide_names, .init = start, .fini = stop)
 {
-	static const uint8_t latin[] = { 'f', 0xfc, 'r' };
-	static const uint16_t greek[] = { 0x3bb, 0x3c0 };
-	static const uint32_t emoji[] = { 'x', 0x1f40d };
+	static const uint8_t latin[] = {'f', 0xfc, 'r'};
+	static const uint16_t greek[] = {0x3bb, 0x3c0};
+	static const uint32_t emoji[] = {'x', 0x1f40d};
 	uint64_t table = make_table(steps, sizeof(steps));
 
 	make_code_of(0, make_string_at(allocate(100), 1, false, latin, 3), make_string("a.py"), table);
@@ -302,8 +306,8 @@ Test(code, objects_at_the_end_of_memory, .init = start, .fini = stop)
 	for (uint32_t len = 40; len < 300; len += 13) {
 		memset(name, 'e', len);
 		name[len] = '\0';
-		make_code_of(len, make_string_at(allocate_last(ASCII_AT + len), 1, true, name, len), make_string("a.py"),
-			     make_table(steps, sizeof(steps)));
+		make_code_of(len, make_string_at(allocate_last(ASCII_AT + len), 1, true, name, len),
+			     make_string("a.py"), make_table(steps, sizeof(steps)));
 		python.target.remote.stats.calls = 0;
 		cr_expect_eq(load_one(len), PY_CODE_OK, "%u", len);
 		cr_expect_leq(python.target.remote.stats.calls, 3);
@@ -312,8 +316,8 @@ Test(code, objects_at_the_end_of_memory, .init = start, .fini = stop)
 	/* ... across a page border in the middle of the object's header. */
 	for (uint32_t before = 8; before < 100; before += 8) {
 		python.used = 8192 - before;
-		make_code_of(before + 300, make_string_at(allocate(200), 1, true, "border", 6), make_string("a.py"),
-			     make_table(steps, sizeof(steps)));
+		make_code_of(before + 300, make_string_at(allocate(200), 1, true, "border", 6),
+			     make_string("a.py"), make_table(steps, sizeof(steps)));
 		cr_expect_eq(load_one(before + 300), PY_CODE_OK);
 		cr_expect_str_eq(text_of(entry(before + 300)->function), "border");
 	}
@@ -361,18 +365,20 @@ Test(code, no_code_objects, .init = start, .fini = stop)
 	make_code(6);
 	put_u32(string_of(6, QUALNAME_AT), 32, 1 << 2); /* not compact: the characters are elsewhere */
 	make_code(7);
-	put_u64(&python.codes[7], FILENAME_AT, make_string_at(allocate_last(ASCII_AT + 50), 1, true, &python, 50));
+	put_u64(&python.codes[7], FILENAME_AT,
+		make_string_at(allocate_last(ASCII_AT + 50), 1, true, &python, 50));
 	put_u64(string_of(7, FILENAME_AT), 16, 5000); /* more than is mapped */
 	make_code(8);
 	put_u64(&python.codes[8], QUALNAME_AT, address_of(string_of(7, FILENAME_AT)));
 	make_code(9);
 	load(0, 10);
-	cr_expect(entry(0)->state == PY_CODE_OK && entry(2)->state == PY_CODE_OK && entry(9)->state == PY_CODE_OK);
+	cr_expect(entry(0)->state == PY_CODE_OK && entry(2)->state == PY_CODE_OK &&
+		  entry(9)->state == PY_CODE_OK);
 	for (uint32_t i = 1; i <= 8; i += 1 + (i == 1))
 		cr_expect_eq(entry(i)->state, PY_CODE_INVALID, "%u", i);
-	python.frames[10] = (struct pbp_frame){ .code = 0xdead0000, .ident = 1 };
+	python.frames[10] = (struct pbp_frame){.code = 0xdead0000, .ident = 1};
 	cr_expect_eq(load_one(10), PY_CODE_GONE);
-	python.frames[11] = (struct pbp_frame){ 0 };
+	python.frames[11] = (struct pbp_frame){0};
 	cr_expect_eq(load_one(11), PY_CODE_GONE);
 }
 
@@ -389,7 +395,8 @@ Test(code, first_is_a_stray, .init = start, .fini = stop)
 	make_code(3);
 	load(1, 3);
 	cr_expect_eq(python.cache.code_type, address_of(&python.code_type));
-	cr_expect(entry(1)->state == PY_CODE_INVALID && entry(2)->state == PY_CODE_OK && entry(3)->state == PY_CODE_OK);
+	cr_expect(entry(1)->state == PY_CODE_INVALID && entry(2)->state == PY_CODE_OK &&
+		  entry(3)->state == PY_CODE_OK);
 }
 
 Test(code, shims, .init = start, .fini = stop)
@@ -408,7 +415,8 @@ Test(code, shims, .init = start, .fini = stop)
 /* Lengths that lie cost neither memory nor time. */
 Test(code, hostile_lengths, .init = start, .fini = stop)
 {
-	static const uint64_t lengths[] = { UINT64_MAX, 1ull << 63, 1ull << 40, (64u << 20) + 1, 65536, ARENA_BYTES };
+	static const uint64_t lengths[] = {UINT64_MAX,	    1ull << 63, 1ull << 40,
+					   (64u << 20) + 1, 65536,	ARENA_BYTES};
 
 	alarm(20);
 	for (uint32_t i = 0; i < ARRAY_SIZE(lengths); i++) {
@@ -421,10 +429,12 @@ Test(code, hostile_lengths, .init = start, .fini = stop)
 	}
 	load(0, 3 * ARRAY_SIZE(lengths));
 	for (uint32_t i = 0; i < ARRAY_SIZE(lengths); i++) {
-		cr_expect_eq(entry(3 * i)->state, lengths[i] == 65536 ? PY_CODE_OK : PY_CODE_INVALID, "table %u", i);
+		cr_expect_eq(entry(3 * i)->state, lengths[i] == 65536 ? PY_CODE_OK : PY_CODE_INVALID,
+			     "table %u", i);
 		cr_expect_eq(entry(3 * i + 1)->state, PY_CODE_INVALID, "name %u", i);
 		cr_expect_eq(entry(3 * i + 2)->state, PY_CODE_OK, "bytecode %u", i);
-		cr_expect_eq(entry(3 * i + 2)->code_bytes, lengths[i] < 1u << 30 ? 2 * lengths[i] : 0, "bytecode %u", i);
+		cr_expect_eq(entry(3 * i + 2)->code_bytes, lengths[i] < 1u << 30 ? 2 * lengths[i] : 0,
+			     "bytecode %u", i);
 	}
 }
 
@@ -464,8 +474,8 @@ Test(code, random_bytes, .init = start, .fini = stop)
 		for (int i = 0; i < 60; i++)
 			python.arena[rand_r(&seed) % python.used] = rand_r(&seed) >> 7;
 		for (int i = 0; i < 20; i++)
-			python.codes[rand_r(&seed) % 20].bytes[rand_r(&seed) % sizeof(python.codes[0].bytes)] =
-				rand_r(&seed) >> 7;
+			python.codes[rand_r(&seed) % 20]
+				.bytes[rand_r(&seed) % sizeof(python.codes[0].bytes)] = rand_r(&seed) >> 7;
 		code_cache__clear(&python.cache);
 		load(0, 20);
 		for (uint32_t i = 0; i < 20; i++)
@@ -480,7 +490,8 @@ static struct pbp_code offer_of(uint32_t index)
 {
 	const struct pbp_target *layout = &python.target.layout;
 	const struct fake_code *code = &python.codes[index];
-	struct pbp_code record = { .type = PBP_CODE, .code = address_of(code), .ident = python.frames[index].ident };
+	struct pbp_code record = {
+		.type = PBP_CODE, .code = address_of(code), .ident = python.frames[index].ident};
 
 	memcpy(record.header, code, layout->co_bytes);
 	memcpy(record.name, (void *)(uintptr_t)load_u64(code->bytes + QUALNAME_AT), PBP_NAME_BYTES);
@@ -536,7 +547,8 @@ Test(code, offered_in_part, .init = start, .fini = stop)
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	for (uint32_t i = 0; i < 4; i++) {
-		make_code_of(i, make_string(i & 1 ? name : "short"), make_string("a.py"), make_table(table, sizeof(table)));
+		make_code_of(i, make_string(i & 1 ? name : "short"), make_string("a.py"),
+			     make_table(table, sizeof(table)));
 		put_u64(&python.codes[i], 16, 5000);
 		record = offer_of(i);
 		cr_assert_eq(code_cache__offer(&python.cache, &record), 0);
@@ -574,10 +586,19 @@ Test(code, hostile_records, .init = start, .fini = stop)
 	}
 }
 
+/* What the kernel side has sent outlives the process. */
 Test(code, process_gone, .init = start, .fini = stop)
 {
+	struct pbp_code record;
+
 	make_code(0);
+	make_code(1);
+	record = offer_of(1);
 	python.target.remote.pid = INT32_MAX - 1;
-	cr_expect_eq(code_cache__load(&python.cache, &python.target, python.frames, 1, true), 0);
+	python.target.code_type = address_of(&python.code_type); /* seen at attach */
+	cr_assert_eq(code_cache__offer(&python.cache, &record), 0);
+	cr_expect_eq(code_cache__load(&python.cache, &python.target, python.frames, 2, true), 0);
 	cr_expect_eq(entry(0)->state, PY_CODE_GONE);
+	cr_expect_eq(entry(1)->state, PY_CODE_OK);
+	cr_expect_str_eq(text_of(entry(1)->function), "function_1");
 }

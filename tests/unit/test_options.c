@@ -20,7 +20,7 @@ static struct options options;
 static int parse(const char *line)
 {
 	static char text[512];
-	char *words[MAX_WORDS + 1] = { "pybpfprof" };
+	char *words[MAX_WORDS + 1] = {"pybpfprof"};
 	int count = 1;
 
 	options__free(&options);
@@ -87,7 +87,8 @@ Test(options, commands)
 
 Test(options, all_at_once)
 {
-	expect_good("record --pid=12,13 --duration=2m --rate=10k --output=a.collapsed -o b.folded --format=collapsed "
+	expect_good("record --pid=12,13 --duration=2m --rate=10k --output=a.collapsed -o b.folded "
+		    "--format=collapsed "
 		    "--function --threads --limit=40 --verbose --kernel-frames=8192 --debug-bpf=bounded");
 	cr_expect(options.session.pids.len == 2 && options.session.pids.items[1] == 13);
 	cr_expect_eq(options.session.duration_ns, 120000000000);
@@ -140,11 +141,26 @@ Test(options, pids)
 Test(options, bad_values)
 {
 	static const char *const lines[] = {
-		"-p 1 -d 0",	       "-p 1 -d",	      "-p 1 -d x",	     "-p 1 -r 0",
-		"-p 1 -r 20001",       "-p 1 -r fast",	      "-p 1 -l 0",	     "-p 1 -l 1000001",
-		"-p 1 -l 1.5",	       "-p 1 -l -3",	      "-p 1 -l many",	     "-p 1 --kernel-frames 0",
-		"-p 1 --kernel-frames 8193", "-p 1 --kernel-frames x", "-p 1 --debug-bpf none", "-p 1 --format svgz",
-		"-p 1 --format",       "-p 1 --no-such-option", "-p 1 -Z",	     "-p 1 extra",
+		"-p 1 -d 0",
+		"-p 1 -d",
+		"-p 1 -d x",
+		"-p 1 -r 0",
+		"-p 1 -r 20001",
+		"-p 1 -r fast",
+		"-p 1 -l 0",
+		"-p 1 -l 1000001",
+		"-p 1 -l 1.5",
+		"-p 1 -l -3",
+		"-p 1 -l many",
+		"-p 1 --kernel-frames 0",
+		"-p 1 --kernel-frames 8193",
+		"-p 1 --kernel-frames x",
+		"-p 1 --debug-bpf none",
+		"-p 1 --format svgz",
+		"-p 1 --format",
+		"-p 1 --no-such-option",
+		"-p 1 -Z",
+		"-p 1 extra",
 		"-p 1 -o",
 	};
 
@@ -174,21 +190,46 @@ Test(options, durations)
 		const char *text;
 		uint64_t ns; /* 0 = refused */
 	} cases[] = {
-		{ "30", 30000000000 },	 { "30s", 30000000000 },  { "2m", 120000000000 },    { "2min", 120000000000 },
-		{ "500ms", 500000000 },	 { "1h", 3600000000000 }, { "1.5", 1500000000 },     { ".5", 500000000 },
-		{ "0.25m", 15000000000 }, { "1ms", 1000000 },	  { "366h", 1317600000000000 }, { "10.", 10000000000 },
-		{ "", 0 },		 { ".", 0 },		  { "0", 0 },		     { "0.5ms", 0 },
-		{ "-1", 0 },		 { "+1", 0 },		  { " 1", 0 },		     { "1 ", 0 },
-		{ "1 s", 0 },		 { "1S", 0 },		  { "1d", 0 },		     { "1ss", 0 },
-		{ "1e3", 0 },		 { "0x10", 0 },		  { "1,5", 0 },		     { "1.2.3", 0 },
-		{ "inf", 0 },		 { "nan", 0 },		  { "ms", 0 },		     { "10000h", 0 },
-		{ "99999999999999999999999999999999", 0 },
+		{"30", 30000000000},
+		{"30s", 30000000000},
+		{"2m", 120000000000},
+		{"2min", 120000000000},
+		{"500ms", 500000000},
+		{"1h", 3600000000000},
+		{"1.5", 1500000000},
+		{".5", 500000000},
+		{"0.25m", 15000000000},
+		{"1ms", 1000000},
+		{"366h", 1317600000000000},
+		{"10.", 10000000000},
+		{"", 0},
+		{".", 0},
+		{"0", 0},
+		{"0.5ms", 0},
+		{"-1", 0},
+		{"+1", 0},
+		{" 1", 0},
+		{"1 ", 0},
+		{"1 s", 0},
+		{"1S", 0},
+		{"1d", 0},
+		{"1ss", 0},
+		{"1e3", 0},
+		{"0x10", 0},
+		{"1,5", 0},
+		{"1.2.3", 0},
+		{"inf", 0},
+		{"nan", 0},
+		{"ms", 0},
+		{"10000h", 0},
+		{"99999999999999999999999999999999", 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t ns = 0;
 
-		cr_expect_eq(parse_duration(cases[i].text, &ns), cases[i].ns ? 0 : -EINVAL, "'%s'", cases[i].text);
+		cr_expect_eq(parse_duration(cases[i].text, &ns), cases[i].ns ? 0 : -EINVAL, "'%s'",
+			     cases[i].text);
 		cr_expect_eq(ns, cases[i].ns, "'%s': %lu", cases[i].text, ns);
 	}
 }
@@ -199,18 +240,19 @@ Test(options, rates)
 		const char *text;
 		uint32_t hz; /* 0 = refused */
 	} cases[] = {
-		{ "99", 99 },	    { "1", 1 },	   { "20000", 20000 }, { "20k", 20000 }, { "10K", 10000 },
-		{ "10khz", 10000 }, { "250hz", 250 }, { "250Hz", 250 },   { "1.5k", 1500 }, { "99.9", 99 },
-		{ "0", 0 },	    { "0.5", 0 },  { "20001", 0 },     { "21k", 0 },	 { "", 0 },
-		{ "k", 0 },	    { "hz", 0 },   { "-5", 0 },	       { "+5", 0 },	 { " 5", 0 },
-		{ "5 ", 0 },	    { "5kk", 0 },  { "5h", 0 },	       { "1e3", 0 },	 { "0x10", 0 },
-		{ "inf", 0 },	    { "nan", 0 },  { "1M", 0 },	       { "99999999999", 0 },
+		{"99", 99},	  {"1", 1},	  {"20000", 20000}, {"20k", 20000},	{"10K", 10000},
+		{"10khz", 10000}, {"250hz", 250}, {"250Hz", 250},   {"1.5k", 1500},	{"99.9", 99},
+		{"0", 0},	  {"0.5", 0},	  {"20001", 0},	    {"21k", 0},		{"", 0},
+		{"k", 0},	  {"hz", 0},	  {"-5", 0},	    {"+5", 0},		{" 5", 0},
+		{"5 ", 0},	  {"5kk", 0},	  {"5h", 0},	    {"1e3", 0},		{"0x10", 0},
+		{"inf", 0},	  {"nan", 0},	  {"1M", 0},	    {"99999999999", 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint32_t hz = 0;
 
-		cr_expect_eq(parse_rate(cases[i].text, &hz), cases[i].hz ? 0 : -EINVAL, "'%s'", cases[i].text);
+		cr_expect_eq(parse_rate(cases[i].text, &hz), cases[i].hz ? 0 : -EINVAL, "'%s'",
+			     cases[i].text);
 		cr_expect_eq(hz, cases[i].hz, "'%s': %u", cases[i].text, hz);
 	}
 }
@@ -223,19 +265,20 @@ Test(options, faults_are_told)
 	expect_bad("-p 1 -o a.xyz");
 	expect_bad("");
 	fflush(stderr);
-	cr_assert_stderr_eq_str("pybpfprof: error: -d soon: a time such as 30, 30s, 2m or 500ms\n"
-				"pybpfprof: error: -r 1e9: a rate from 1 to 20k, such as 99, 1000 or 10k\n"
-				"pybpfprof: error: -o a.xyz: the suffix names no format; use --format (--help lists them)\n"
-				"pybpfprof: error: which process? Give it with -p PID (--help explains)\n");
+	cr_assert_stderr_eq_str(
+		"pybpfprof: error: -d soon: a time such as 30, 30s, 2m or 500ms\n"
+		"pybpfprof: error: -r 1e9: a rate from 1 to 20k, such as 99, 1000 or 10k\n"
+		"pybpfprof: error: -o a.xyz: the suffix names no format; use --format (--help lists them)\n"
+		"pybpfprof: error: which process? Give it with -p PID (--help explains)\n");
 }
 
 /* The help names every option and every format. */
 Test(options, help)
 {
 	static const char *const words[] = {
-		"--pid", "--duration", "--rate", "--output", "--format", "--line", "--function", "--threads", "--limit",
-		"--quiet", "--verbose", "--kernel-frames", "--help", "--version", "doctor", "record", ".collapsed",
-		".folded",
+		"--pid",      "--duration", "--rate",  "--output", "--format",	 "--line",
+		"--function", "--threads",  "--limit", "--quiet",  "--verbose",	 "--kernel-frames",
+		"--help",     "--version",  "doctor",  "record",   ".collapsed", ".folded",
 	};
 	char text[8192];
 	FILE *out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Records in, profile out. Code objects are given as the kernel side sends them, so no process is needed; where one is (tails), it is a
- * memory image (image.h). Profiles are compared as collapsed stacks.
+ * Records in, profile out. Code objects are given as the kernel side sends them, so no process is needed;
+ * where one is (tails), it is a memory image (image.h). Profiles are compared as collapsed stacks.
  */
 #include "image.h"
 #include "out/writer.h"
@@ -12,7 +12,7 @@
 
 enum {
 	PID = 77,
-	CODE = 0x10000,	 /* address of code object 0; ... */
+	CODE = 0x10000, /* address of code object 0; ... */
 	CODE_STEP = 0x1000,
 	CODE_TYPE = 0x5000,
 	OBJECT = 40, /* header of a compact ASCII string; of bytes: 32 */
@@ -26,7 +26,7 @@ static struct buf text;
 
 static void init_process(struct process *p, pid_t pid, const char *command)
 {
-	*p = (struct process){ .pid = pid, .pidfd = -1 };
+	*p = (struct process){.pid = pid, .pidfd = -1};
 	snprintf(p->command, sizeof(p->command), "%s", command);
 	code_cache__init(&p->codes, profile.strings);
 	image_offsets(&p->target.offsets, 14);
@@ -64,7 +64,8 @@ static struct pbp_frame frame_of(uint32_t code, uint32_t unit)
 	const struct py_offsets *offsets = &process.target.offsets;
 	uint64_t address = CODE + code * CODE_STEP;
 
-	return (struct pbp_frame){ .code = address, .instr = address + offsets->code_adaptive + 2 * unit, .ident = 1 + code };
+	return (struct pbp_frame){
+		.code = address, .instr = address + offsets->code_adaptive + 2 * unit, .ident = 1 + code};
 }
 
 static uint32_t put_string(uint8_t *to, const char *s)
@@ -83,7 +84,7 @@ static void send_code_of(uint32_t tgid, uint32_t code, const char *function, con
 {
 	const struct py_offsets *offsets = &process.target.offsets;
 	struct pbp_frame frame = frame_of(code, 0);
-	struct pbp_code record = { .type = PBP_CODE, .tgid = tgid, .code = frame.code, .ident = frame.ident };
+	struct pbp_code record = {.type = PBP_CODE, .tgid = tgid, .code = frame.code, .ident = frame.ident};
 	uint64_t type = CODE_TYPE, units = 100, table_len = 200;
 	uint32_t first_line = 100 * code + 1;
 
@@ -117,7 +118,7 @@ static int send_stack_of(uint32_t tgid, uint64_t id, const struct pbp_frame *fra
 	struct pbp_stack *record = calloc(1, size);
 	int err;
 
-	*record = (struct pbp_stack){ .type = PBP_STACK, .tgid = tgid, .id = id, .count = count };
+	*record = (struct pbp_stack){.type = PBP_STACK, .tgid = tgid, .id = id, .count = count};
 	memcpy(record + 1, frames, count * sizeof(*frames));
 	((struct pbp_frame *)(record + 1))->instr = 0; /* the leaf's is in the sample */
 	err = symbolizer__take(&symbolizer, record, size);
@@ -126,21 +127,28 @@ static int send_stack_of(uint32_t tgid, uint64_t id, const struct pbp_frame *fra
 }
 
 /* send_stack(id, leaf, caller, ...) */
-#define send_stack(id, ...)                                                                        \
-	cr_assert_eq(send_stack_of(PID, (id), (const struct pbp_frame[]){ __VA_ARGS__ },           \
-				   sizeof((const struct pbp_frame[]){ __VA_ARGS__ }) /             \
-					   sizeof(struct pbp_frame)),                              \
-		     0)
+#define send_stack(id, ...)                                                                                  \
+	cr_assert_eq(                                                                                        \
+		send_stack_of(PID, (id), (const struct pbp_frame[]){__VA_ARGS__},                            \
+			      sizeof((const struct pbp_frame[]){__VA_ARGS__}) / sizeof(struct pbp_frame)),   \
+		0)
 
 static struct pbp_sample sample_of(uint64_t stack_id, struct pbp_frame leaf)
 {
-	return (struct pbp_sample){ .type = PBP_SAMPLE, .tgid = PID, .tid = PID, .stack_id = stack_id,
-				    .leaf_instr = leaf.instr, .tstate = 0x1000, .comm = "main" };
+	return (struct pbp_sample){.type = PBP_SAMPLE,
+				   .tgid = PID,
+				   .tid = PID,
+				   .stack_id = stack_id,
+				   .leaf_instr = leaf.instr,
+				   .tstate = 0x1000,
+				   .comm = "main"};
 }
 
 static void send(const struct pbp_sample *sample)
 {
-	cr_assert_eq(symbolizer__take(&symbolizer, sample, sample->tail_frame ? sizeof(*sample) : PBP_SAMPLE_SHORT), 0);
+	cr_assert_eq(symbolizer__take(&symbolizer, sample,
+				      sample->tail_frame ? sizeof(*sample) : PBP_SAMPLE_SHORT),
+		     0);
 }
 
 static void send_sample(uint64_t stack_id, struct pbp_frame leaf)
@@ -216,8 +224,8 @@ Test(symbolize, states, .init = start, .fini = stop)
 		send(&sample);
 	}
 	flush();
-	cr_expect(symbolizer.counts.attached == 8 && symbolizer.counts.collecting == 8 && symbolizer.counts.raising == 8 &&
-		  symbolizer.counts.in_kernel == 8);
+	cr_expect(symbolizer.counts.attached == 8 && symbolizer.counts.collecting == 8 &&
+		  symbolizer.counts.raising == 8 && symbolizer.counts.in_kernel == 8);
 	cr_expect_eq(symbolizer.counts.status[PBP_STATUS_COMPLETE], 16);
 	for (int status = PBP_STATUS_NO_TARGET; status < PBP_STATUS_COUNT; status++)
 		cr_expect_eq(symbolizer.counts.status[status], 1);
@@ -272,17 +280,19 @@ Test(symbolize, malformed_records, .init = start, .fini = stop)
 	struct {
 		struct pbp_stack stack;
 		struct pbp_frame frames[2];
-	} record = { .stack = { .type = PBP_STACK, .tgid = PID, .id = 10, .count = 2 },
-		     .frames = { frame_of(0, 0), frame_of(0, 1) } };
-	struct pbp_code code = { .type = PBP_CODE, .tgid = PID };
+	} record = {.stack = {.type = PBP_STACK, .tgid = PID, .id = 10, .count = 2},
+		    .frames = {frame_of(0, 0), frame_of(0, 1)}};
+	struct pbp_code code = {.type = PBP_CODE, .tgid = PID};
 	struct pbp_sample sample = sample_of(10, frame_of(0, 1));
 
 	for (size_t size = 0; size < sizeof(record); size++)
-		cr_expect_eq(symbolizer__take(&symbolizer, &record, size), -EINVAL, "stack of %zu bytes", size);
+		cr_expect_eq(symbolizer__take(&symbolizer, &record, size), -EINVAL, "stack of %zu bytes",
+			     size);
 	for (size_t size = 0; size < sizeof(code); size += 7)
 		cr_expect_eq(symbolizer__take(&symbolizer, &code, size), -EINVAL, "code of %zu bytes", size);
 	for (size_t size = 0; size < PBP_SAMPLE_SHORT; size++)
-		cr_expect_eq(symbolizer__take(&symbolizer, &sample, size), -EINVAL, "sample of %zu bytes", size);
+		cr_expect_eq(symbolizer__take(&symbolizer, &sample, size), -EINVAL, "sample of %zu bytes",
+			     size);
 	record.stack.count = 0;
 	cr_expect_eq(symbolizer__take(&symbolizer, &record, sizeof(record)), -EINVAL);
 	record.stack.count = 3;
@@ -474,8 +484,9 @@ static struct pbp_sample cut_after(uint64_t id, size_t kept)
 	for (uint32_t i = 0; i < reader->witnesses.count; i++)
 		for (size_t k = 0; k < image.depth; k++)
 			if (image.stack[k].address == reader->witnesses.frames[i])
-				sample.witnesses[i] = pbp_frame_hash(image.stack[k].frame.code, image.stack[k].frame.instr,
-								     k ? image.stack[k - 1].address : 0);
+				sample.witnesses[i] =
+					pbp_frame_hash(image.stack[k].frame.code, image.stack[k].frame.instr,
+						       k ? image.stack[k - 1].address : 0);
 	cr_assert_eq(send_stack_of(PID, id, frames, kept), 0);
 	return sample;
 }
@@ -488,8 +499,8 @@ static void start_image(void)
 		image__push(&image, IMAGE_PLAIN, i / 10, i / 5, 0);
 	process.target = image.target;
 	process.attached = true;
-	cr_assert(tail_reader__prime(process__tail_reader(&process, image__at(&image, IMAGE_TSTATE)), &process.target,
-				     image__at(&image, IMAGE_TSTATE), 0));
+	cr_assert(tail_reader__prime(process__tail_reader(&process, image__at(&image, IMAGE_TSTATE)),
+				     &process.target, image__at(&image, IMAGE_TSTATE), 0));
 }
 
 static void stop_image(void)
@@ -524,7 +535,8 @@ Test(symbolize, completed_tail, .init = start_image, .fini = stop_image)
 	cr_expect_eq(symbolizer.counts.tails_completed, 5);
 	cr_expect(!symbolizer.counts.unverified && !symbolizer.counts.truncated);
 	cr_expect_eq(depth_of_sample(5), 60);
-	/* In the next batch the tail is read and proved again, once for all its samples; nothing else is read. */
+	/* In the next batch the tail is read and proved again, once for all its samples; nothing else is
+	 * read. */
 	calls = process.target.remote.stats.calls;
 	for (int i = 0; i < 5; i++)
 		send(&sample);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tails of deep stacks on memory images (image.h): read whole over many chunks and in few calls, and taken for a sample's only while
- * everything proves that they are.
+ * Tails of deep stacks on memory images (image.h): read whole over many chunks and in few calls, and taken
+ * for a sample's only while everything proves that they are.
  */
 #include "image.h"
 #include "py/tail.h"
@@ -17,7 +17,7 @@ static size_t whole; /* frames in them */
 static void start_version(int minor)
 {
 	image__init(&image, minor);
-	reader = (struct tail_reader){ 0 };
+	reader = (struct tail_reader){0};
 }
 
 static void start(void)
@@ -31,12 +31,12 @@ static void stop(void)
 	image__free(&image);
 }
 
-/* Functions take turns, so that there is something to choose witnesses from. */
 /* Some functions at the base, then recursion. */
 static void push(size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		image__push(&image, IMAGE_PLAIN, image.depth < 40 ? image.depth / 10 : 5 + image.depth / 1000, 3, 4);
+		image__push(&image, IMAGE_PLAIN, image.depth < 40 ? image.depth / 10 : 5 + image.depth / 1000,
+			    3, 4);
 }
 
 static uint64_t tstate(void)
@@ -55,13 +55,14 @@ static uint32_t look_at(uint64_t address)
 	const struct py_offsets *offsets = &image.target.offsets;
 
 	return pbp_frame_hash(image__get(address + offsets->frame_executable) & ~3ull,
-			      image__get(address + offsets->frame_instr), image__get(address + offsets->frame_previous));
+			      image__get(address + offsets->frame_instr),
+			      image__get(address + offsets->frame_previous));
 }
 
 /* A sample of now, of which the kernel side walked `kept` frames; *link is the last of them. */
 static struct pbp_sample cut_after(size_t kept, struct pbp_frame *link)
 {
-	struct pbp_sample sample = { .status = PBP_STATUS_DEEP, .tstate = tstate() };
+	struct pbp_sample sample = {.status = PBP_STATUS_DEEP, .tstate = tstate()};
 
 	whole = image__expect(&image, frames, addresses);
 	cr_assert_lt(kept, whole);
@@ -90,7 +91,8 @@ static void expect_tail(size_t kept)
 		const struct pbp_frame *frame = &reader.frames.items[i];
 
 		cr_assert(frame->code == frames[kept + i].code && frame->instr == frames[kept + i].instr &&
-				  frame->ident == frames[kept + i].ident && reader.addresses.items[i] == addresses[kept + i],
+				  frame->ident == frames[kept + i].ident &&
+				  reader.addresses.items[i] == addresses[kept + i],
 			  "frame %zu", kept + i);
 	}
 }
@@ -119,7 +121,8 @@ Test(tail, many_chunks, .fini = stop)
 	}
 }
 
-/* One call for a data stack that lies where it did, one more for each chunk that is new; one to prove the link. */
+/* One call for a data stack that lies where it did, one more for each chunk that is new; one to prove the
+ * link. */
 Test(tail, calls, .init = start, .fini = stop)
 {
 	struct pbp_frame link;
@@ -263,7 +266,8 @@ Test(tail, returned_frames, .init = start, .fini = stop)
 	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED, "the link has returned");
 }
 
-/* The same where the thread has since gone on in another chunk, which leaves the end of the older one unused. */
+/* The same where the thread has since gone on in another chunk, which leaves the end of the older one unused.
+ */
 Test(tail, returned_frames_in_an_older_chunk, .init = start, .fini = stop)
 {
 	struct pbp_frame link;
@@ -287,7 +291,7 @@ Test(tail, returned_frames_in_an_older_chunk, .init = start, .fini = stop)
 Test(tail, link_has_changed, .init = start, .fini = stop)
 {
 	const struct py_offsets *offsets = &image.target.offsets;
-	const uint32_t fields[] = { offsets->frame_instr, offsets->frame_executable, offsets->frame_previous };
+	const uint32_t fields[] = {offsets->frame_instr, offsets->frame_executable, offsets->frame_previous};
 	struct pbp_frame link;
 	struct pbp_sample sample;
 
@@ -329,7 +333,8 @@ Test(tail, witnesses, .init = start, .fini = stop)
 	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED, "the kernel side has looked at none");
 	version = reader.witnesses.version;
 	cr_assert_eq(version, 1, "it is to look at these");
-	/* Two for each of the five functions at the base, and those 32, 48, ... 192 frames above it, one of which is a turn. */
+	/* Two for each of the five functions at the base, and those 32, 48, ... 192 frames above it, one of
+	 * which is a turn. */
 	cr_expect_eq(reader.witnesses.count, 5 * 2 + 6 - 1);
 	cr_expect_eq(reader.witnesses.frames[0], image.stack[0].address, "the base is one");
 
@@ -384,7 +389,8 @@ Test(tail, the_list_before, .init = start, .fini = stop)
 	cr_expect_eq(follow(&before, &link), TAIL_COMPLETE, "with the one before");
 }
 
-/* Functions that call each other in a circle are one turn each; frames that are all different are too many. */
+/* Functions that call each other in a circle are one turn each; frames that are all different are too many.
+ */
 Test(tail, turns, .init = start, .fini = stop)
 {
 	struct pbp_frame link;
@@ -404,10 +410,26 @@ Test(tail, turns, .init = start, .fini = stop)
 	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED);
 }
 
+/* Each generator's frame takes a call: a chain of very many ends. */
+Test(tail, many_generators, .init = start, .fini = stop)
+{
+	struct pbp_frame link;
+	struct pbp_sample sample;
+	uint64_t before;
+
+	image__push(&image, IMAGE_GENERATOR, 1, 1, 0);
+	image__push(&image, IMAGE_GENERATOR, 1, 1, 0);
+	image__put(image.stack[0].address + image.target.offsets.frame_previous, image.stack[1].address, 8);
+	sample = cut_after(1, &link);
+	before = calls();
+	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED);
+	cr_expect_lt(calls() - before, 20000);
+}
+
 /* A frame of the tail is not readable, or is a popped one. */
 Test(tail, broken_chain, .init = start, .fini = stop)
 {
-	static const uint64_t garbage[] = { 1, 0xdead0000, UINT64_MAX, 0xffff888000000000 };
+	static const uint64_t garbage[] = {1, 0xdead0000, UINT64_MAX, 0xffff888000000000};
 	struct pbp_frame link;
 	struct pbp_sample sample;
 	uint64_t at;
@@ -433,7 +455,8 @@ Test(tail, truncated, .init = start, .fini = stop)
 	struct pbp_sample sample;
 
 	push(300);
-	image__put(image.stack[50].address + image.target.offsets.frame_previous, image.stack[200].address, 8);
+	image__put(image.stack[50].address + image.target.offsets.frame_previous, image.stack[200].address,
+		   8);
 	sample = cut_after(10, &link);
 	follow(&sample, &link);
 	cr_assert_eq(reader.frames.len, PY_TAIL_MAX);
@@ -446,7 +469,8 @@ Test(tail, truncated, .init = start, .fini = stop)
 	/* So does one of markers, which lie outside the data stack and cost a call each, but sooner. */
 	image__push(&image, IMAGE_MARKER, 0, 0, 0);
 	image__put(image.stack[0].address + image.target.offsets.frame_previous, image.stack[300].address, 8);
-	image__put(image.stack[300].address + image.target.offsets.frame_previous, image.stack[300].address, 8);
+	image__put(image.stack[300].address + image.target.offsets.frame_previous, image.stack[300].address,
+		   8);
 	sample = cut_after(10, &link);
 	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED);
 	cr_expect_eq(reader.frames.len, 290);
@@ -460,14 +484,14 @@ Test(tail, hostile_chunks, .init = start, .fini = stop)
 		uint64_t previous, size;
 		int err;
 	} cases[] = {
-		{ chunk, IMAGE_CHUNK, -E2BIG }, /* a circle */
-		{ chunk, 24, -E2BIG },	        /* ... of small ones */
-		{ 0, 23, -EBADMSG },
-		{ 0, 0, -EBADMSG },
-		{ 0, UINT64_MAX, -EBADMSG },
-		{ 0, (16 << 20) + 1, -EBADMSG },
-		{ 0, IMAGE_CHUNK + 1, -EFAULT }, /* more than is mapped */
-		{ 0xdead0000, IMAGE_CHUNK, -EFAULT },
+		{chunk, IMAGE_CHUNK, -E2BIG}, /* a circle */
+		{chunk, 24, -E2BIG},	      /* ... of small ones */
+		{0, 23, -EBADMSG},
+		{0, 0, -EBADMSG},
+		{0, UINT64_MAX, -EBADMSG},
+		{0, (16 << 20) + 1, -EBADMSG},
+		{0, IMAGE_CHUNK + 1, -EFAULT}, /* more than is mapped */
+		{0xdead0000, IMAGE_CHUNK, -EFAULT},
 	};
 
 	push(3);
@@ -478,7 +502,8 @@ Test(tail, hostile_chunks, .init = start, .fini = stop)
 		image__put(chunk, cases[i].previous, 8);
 		image__put(chunk + 8, cases[i].size, 8);
 		before = calls();
-		cr_expect_eq(tail_reader__snapshot(&reader, &image.target, tstate()), cases[i].err, "case %zu", i);
+		cr_expect_eq(tail_reader__snapshot(&reader, &image.target, tstate()), cases[i].err,
+			     "case %zu", i);
 		cr_expect_lt(calls() - before, 20000, "case %zu: %lu", i, calls() - before);
 		sample = cut_after(1, &link);
 		tail_reader__follow(&reader, &image.target, &sample, &link);
@@ -506,7 +531,8 @@ Test(tail, identities, .init = start, .fini = stop)
 	cr_expect_eq(follow(&sample, &link), TAIL_COMPLETE);
 	cr_expect_neq(reader.hash, hash, "another function");
 	for (size_t i = 0; i < reader.frames.len; i++)
-		cr_expect(reader.frames.items[i].code != image__code(&image, 2) || reader.frames.items[i].ident == 77);
+		cr_expect(reader.frames.items[i].code != image__code(&image, 2) ||
+			  reader.frames.items[i].ident == 77);
 	/* One that cannot be read. */
 	image.stack[40].frame.code = 0xdead0000;
 	image__write_frame(&image, &image.stack[40], image.stack[39].address);
@@ -518,7 +544,8 @@ Test(tail, prime, .init = start, .fini = stop)
 {
 	cr_expect(!tail_reader__prime(&reader, &image.target, tstate(), 0), "no frames");
 	push(100);
-	cr_expect(!tail_reader__prime(&reader, &image.target, tstate(), 100), "the kernel side will walk it whole");
+	cr_expect(!tail_reader__prime(&reader, &image.target, tstate(), 100),
+		  "the kernel side will walk it whole");
 	cr_expect_eq(reader.witnesses.version, 0);
 	cr_expect(tail_reader__prime(&reader, &image.target, tstate(), 99));
 	cr_expect_eq(reader.witnesses.version, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A tick of the kernel side around the walk: whose thread state it finds, which ticks are samples, what is sent and when the reader is
- * woken; and what it does about new programs and threads.
+ * A tick of the kernel side around the walk: whose thread state it finds, which ticks are samples, what is
+ * sent and when the reader is woken; and what it does about new programs and threads.
  */
 #include "kernel_side.h"
 
@@ -19,7 +19,7 @@ static void expect_found(const char *how, __u64 list_walks)
 /* Does a tick of this event (NULL: one on the thread) become a sample? */
 static bool take_tick_if(const struct perf_event *event)
 {
-	struct perf_event on_thread = { .cpu = -1 }, copy = event ? *event : on_thread;
+	struct perf_event on_thread = {.cpu = -1}, copy = event ? *event : on_thread;
 
 	tick_of(&copy, true);
 	return sent.sample_size;
@@ -126,10 +126,12 @@ Test(tick, lists)
 		host.task.pid++;
 		expect_found("the second thread", 1);
 
-		/* The thread gets another state: what was found before no longer holds, and is looked for at once. */
+		/* The thread gets another state: what was found before no longer holds, and is looked for at
+		 * once. */
 		image__make_thread(&image, first, image__at(&image, IMAGE_INTERP), 12345);
 		image__make_thread(&image, second, image__at(&image, IMAGE_INTERP), host.task.thread.fsbase);
-		image__put(second + image.target.offsets.thread_current_frame, image.stack[image.depth - 1].address, 8);
+		image__put(second + image.target.offsets.thread_current_frame,
+			   image.stack[image.depth - 1].address, 8);
 		take_tick();
 		cr_expect_eq(sent.sample.tstate, second);
 		image__free(&image);
@@ -182,7 +184,8 @@ Test(tick, native_thread)
 	}
 	searches = counted(PBP_COUNTER_LIST_WALKS) - searches;
 	cr_expect(searches >= 2 && searches <= 3, "%llu", searches);
-	image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_thread_id, host.task.thread.fsbase, 8);
+	image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_thread_id,
+		   host.task.thread.fsbase, 8);
 	host.now_ns += RETRY_NS;
 	take_tick();
 	expect_whole("Python at last");
@@ -274,13 +277,15 @@ Test(tick, code_objects)
 		image__push(&image, IMAGE_PLAIN, i, i, 0);
 	take_tick();
 	cr_expect_eq(sent.codes, PBP_TICK_CODES);
-	cr_expect_eq(host.records.items[host.records.len - 1].flags, BPF_RB_FORCE_WAKEUP, "the rest is to be read soon");
+	cr_expect_eq(host.records.items[host.records.len - 1].flags, BPF_RB_FORCE_WAKEUP,
+		     "the rest is to be read soon");
 	tick_again(true);
 	cr_expect(!sent.codes && !sent.stack, "the stack is known");
 	image__push(&image, IMAGE_PLAIN, 0, 0, 0);
 	tick_again(true);
 	/* Where two share a slot of the cache, which depends on addresses, one is sent once more. */
-	cr_expect(sent.codes >= IMAGE_CODES - PBP_TICK_CODES && sent.codes <= IMAGE_CODES - PBP_TICK_CODES + 2,
+	cr_expect(sent.codes >= IMAGE_CODES - PBP_TICK_CODES &&
+			  sent.codes <= IMAGE_CODES - PBP_TICK_CODES + 2,
 		  "those that were too many: %zu", (size_t)sent.codes);
 	recycle(7, 99);
 	tick_again(true);
@@ -353,7 +358,8 @@ Test(tick, wake_ups)
 	host.ring_used = host.ring_size / 2;
 	host.now_ns += WAKEUP_INTERVAL_NS;
 	tick_again(true);
-	cr_expect_eq(host.records.items[host.records.len - 1].flags, BPF_RB_FORCE_WAKEUP, "the ring fills up");
+	cr_expect_eq(host.records.items[host.records.len - 1].flags, BPF_RB_FORCE_WAKEUP,
+		     "the ring fills up");
 	host.ring_used = 0;
 	host_set_knob(&max_frames, 2);
 	for (int i = 0; i < 10000; i++) {
@@ -367,8 +373,8 @@ Test(tick, wake_ups)
 
 Test(tick, witnesses)
 {
-	struct pbp_witness_key key = { .tgid = 4711 };
-	struct pbp_witnesses list = { .version = 3, .count = 4 };
+	struct pbp_witness_key key = {.tgid = 4711};
+	struct pbp_witnesses list = {.version = 3, .count = 4};
 	const struct image_frame *witness;
 	__u64 previous;
 
@@ -389,7 +395,8 @@ Test(tick, witnesses)
 	host_set_knob(&max_frames, 16);
 	take_tick();
 	cr_expect(sent.sample.witness_version == 3 && sent.sample.witness_count == 4);
-	cr_expect_eq(sent.sample.witnesses[1], pbp_frame_hash(witness->frame.code, witness->frame.instr, previous));
+	cr_expect_eq(sent.sample.witnesses[1],
+		     pbp_frame_hash(witness->frame.code, witness->frame.instr, previous));
 	cr_expect_neq(sent.sample.witnesses[0], sent.sample.witnesses[1]);
 	cr_expect(!sent.sample.witnesses[2] && !sent.sample.witnesses[3], "not readable");
 
@@ -432,8 +439,7 @@ Test(tick, pid_namespace)
 
 	start(14);
 	push_ordinary();
-	host.task_ids = (struct pid){ .level = 2,
-				      .numbers = { { 4712, &outer }, { 300, &middle }, { 17, &ours } } };
+	host.task_ids = (struct pid){.level = 2, .numbers = {{4712, &outer}, {300, &middle}, {17, &ours}}};
 	cr_expect_eq(own_pidns(NULL), 1);
 	cr_expect_eq(pidns_level, 2);
 	bpf_map_update_elem(&targets, &tgid, &image.target.layout, BPF_ANY);
@@ -446,7 +452,7 @@ Test(tick, pid_namespace)
 	host_forget_records();
 	on_exec(NULL);
 	cr_expect_eq(host.records.len, 0);
-	host.task_ids = (struct pid){ .level = 0, .numbers = { { 17, &outer } } };
+	host.task_ids = (struct pid){.level = 0, .numbers = {{17, &outer}}};
 	cr_expect(!take_tick_if(NULL), "the machine's own namespace");
 	image__free(&image);
 }
@@ -455,7 +461,7 @@ Test(tick, pid_namespace)
 
 Test(tick, timers)
 {
-	struct perf_event on_thread = { .cpu = -1 }, on_cpu = { .cpu = 0 };
+	struct perf_event on_thread = {.cpu = -1}, on_cpu = {.cpu = 0};
 
 	start(14);
 	push_ordinary();
@@ -468,7 +474,7 @@ Test(tick, timers)
 
 Test(tick, first_new_thread_is_told)
 {
-	struct bpf_raw_tracepoint_args fork = { .args = { 0, 0 } }, thread = { .args = { 0, CLONE_THREAD } };
+	struct bpf_raw_tracepoint_args fork = {.args = {0, 0}}, thread = {.args = {0, CLONE_THREAD}};
 
 	start(14);
 	host_forget_records();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The walker of the kernel side on memory images: what it makes of ordinary and of garbage chains, and of code objects that are
- * recycled. What user space reads of the same images (py/tail.c) must be the same.
+ * The walker of the kernel side on memory images: what it makes of ordinary and of garbage chains, and of
+ * code objects that are recycled. What user space reads of the same images (py/tail.c) must be the same.
  */
 #include "kernel_side.h"
 #include "py/tail.h"
@@ -26,7 +26,8 @@ Test(walk, ordinary_stack_of_every_version)
 	}
 }
 
-/* The chain of 3.13 and 3.14 ends in the marker of the first entry from C; that of 3.15 in the thread's sentinel, which is none. */
+/* The chain of 3.13 and 3.14 ends in the marker of the first entry from C; that of 3.15 in the thread's
+ * sentinel, which is none. */
 Test(walk, outermost_frame)
 {
 	for (int minor = 13; minor <= 15; minor++) {
@@ -162,8 +163,10 @@ Test(walk, page_borders)
 			/* The end of the chunk is the end of what is mapped. */
 			leaf->address = image__chunk(&image, 0) + IMAGE_CHUNK - bytes - (before - 8);
 			memset((void *)(uintptr_t)leaf->address, 0, bytes);
-			image__put(leaf->address + image.target.offsets.frame_executable, leaf->frame.code, 8);
-			image__put(leaf->address + image.target.offsets.frame_previous, image.stack[0].address, 8);
+			image__put(leaf->address + image.target.offsets.frame_executable, leaf->frame.code,
+				   8);
+			image__put(leaf->address + image.target.offsets.frame_previous,
+				   image.stack[0].address, 8);
 			image__put(leaf->address + image.target.offsets.frame_instr, leaf->frame.instr, 8);
 			image__publish(&image);
 			take_tick();
@@ -185,7 +188,8 @@ Test(walk, page_borders)
 	}
 }
 
-/* Deep stacks take a read for each page, not for each frame, and none for the identity of code that recurs. */
+/* Deep stacks take a read for each page, not for each frame, and none for the identity of code that recurs.
+ */
 Test(walk, reads)
 {
 	start(14);
@@ -213,7 +217,8 @@ Test(walk, frame_not_resident)
 	for (size_t i = image.depth; i-- > 0;) {
 		if (image.stack[i].address - host.fault_start >= IMAGE_CHUNK)
 			continue;
-		expect_tail(PBP_STATUS_FRAME_FAULT, image.depth - 1 - i, image.stack[i].address, "swapped out");
+		expect_tail(PBP_STATUS_FRAME_FAULT, image.depth - 1 - i, image.stack[i].address,
+			    "swapped out");
 		break;
 	}
 	host.fault_start = host.fault_end = 0;
@@ -241,7 +246,7 @@ Test(walk, window_after_a_fault)
 
 Test(walk, limit)
 {
-	static const __u32 limits[] = { 1, 2, 63, 64, 65, 100 };
+	static const __u32 limits[] = {1, 2, 63, 64, 65, 100};
 
 	start(14);
 	for (int i = 0; i < 100; i++)
@@ -255,6 +260,25 @@ Test(walk, limit)
 			expect_whole("no more than the limit");
 	}
 	image__free(&image);
+}
+
+/* What is left of the chain when the budget has been spent may be no Python frame: then the stack is whole.
+ */
+Test(walk, as_deep_as_the_budget)
+{
+	for (int minor = 13; minor <= 15; minor++) {
+		start(minor);
+		host_set_knob(&max_frames, 64);
+		image__push(&image, IMAGE_MARKER, 0, 0, 0);
+		for (int i = 0; i < 64; i++)
+			image__push(&image, IMAGE_PLAIN, i % 7, i, 4);
+		take_tick();
+		expect_whole("64 frames");
+		image__push(&image, IMAGE_PLAIN, 1, 1, 4);
+		take_tick();
+		expect_tail(PBP_STATUS_DEEP, 64, image.stack[1].address, "one more");
+		image__free(&image);
+	}
 }
 
 Test(walk, as_deep_as_a_record_can_be)
@@ -308,20 +332,33 @@ Test(walk, cycle_of_markers)
 Test(walk, garbage_pointers)
 {
 	static const __u64 garbage[] = {
-		1, 8, 4095, 4096, 0x7fffffffefff, 0x7ffffffff000, 1ull << 47, 1ull << 63, 0xffff888000000000, UINT64_MAX,
-		UINT64_MAX - 4095, UINT64_MAX - 8,
+		1,
+		8,
+		4095,
+		4096,
+		0x7fffffffefff,
+		0x7ffffffff000,
+		1ull << 47,
+		1ull << 63,
+		0xffff888000000000,
+		UINT64_MAX,
+		UINT64_MAX - 4095,
+		UINT64_MAX - 8,
 	};
 
 	for (int minor = 13; minor <= 15; minor++) {
 		start(minor);
 		push_ordinary();
 		for (size_t i = 0; i < ARRAY_SIZE(garbage); i++) {
-			/* The caller of the third frame from the leaf; the current frame; the thread state. */
-			image__put(image.stack[3].address + image.target.offsets.frame_previous, garbage[i], 8);
+			/* The caller of the third frame from the leaf; the current frame; the thread state.
+			 */
+			image__put(image.stack[3].address + image.target.offsets.frame_previous, garbage[i],
+				   8);
 			take_tick();
 			expect_tail(PBP_STATUS_FRAME_FAULT, 3, garbage[i], "previous");
-			image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_current_frame, garbage[i],
-				   8);
+			image__put(image__at(&image, IMAGE_TSTATE) +
+					   image.target.offsets.thread_current_frame,
+				   garbage[i], 8);
 			take_tick();
 			expect_tail(PBP_STATUS_FRAME_FAULT, 0, garbage[i], "current_frame");
 			image__publish(&image);
@@ -360,13 +397,15 @@ Test(walk, random_bytes)
 			for (int i = rand_r(&seed) % 40; i--;) {
 				const struct image_frame *frame = &image.stack[rand_r(&seed) % image.depth];
 				/* Mostly pointers to somewhere in the image, aligned or not. */
-				__u64 value = image__at(&image, rand_r(&seed) % (IMAGE_BYTES - 4096)) >> rand_r(&seed) % 2 * 40;
+				__u64 value = image__at(&image, rand_r(&seed) % (IMAGE_BYTES - 4096)) >>
+					      rand_r(&seed) % 2 * 40;
 
 				image__put(frame->address + rand_r(&seed) % 9 * 8, value, 8);
 			}
 			/* User space has checked the layout, but it lies in a map. */
 			for (int i = rand_r(&seed) % 3; i--;)
-				((__u8 *)&garbled)[48 + rand_r(&seed) % (sizeof(garbled) - 48)] = rand_r(&seed);
+				((__u8 *)&garbled)[48 + rand_r(&seed) % (sizeof(garbled) - 48)] =
+					rand_r(&seed);
 			bpf_map_update_elem(&targets, &tgid, &garbled, BPF_ANY);
 			tick_again(round % 2);
 			cr_assert_leq(host.reads, 2u * PBP_MAX_THREADS + 1000);
@@ -400,7 +439,8 @@ Test(walk, same_address_elsewhere)
 	push_ordinary();
 	take_tick();
 
-	/* Another process has other code at the same address; its interpreter has freed as much as the first one's. */
+	/* Another process has other code at the same address; its interpreter has freed as much as the first
+	 * one's. */
 	host.task.tgid = 99;
 	set_target();
 	image__set_version(&image, 3, 123);
@@ -417,8 +457,8 @@ Test(walk, same_address_elsewhere)
 	expect_whole("another program");
 
 	/* Another interpreter. */
-	image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_interp, image__at(&image, IMAGE_INTERP_2),
-		   8);
+	image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_interp,
+		   image__at(&image, IMAGE_INTERP_2), 8);
 	image__set_version(&image, 3, 125);
 	image.stack[4].frame.ident = image.stack[5].frame.ident = 125;
 	take_tick();
@@ -456,12 +496,14 @@ static void compare_whole(struct tail_reader *reader)
 	}
 }
 
-static size_t completed;
-
-/* The kernel side's part and the tail that user space hangs from it are the whole stack. */
-static void compare_cut(struct tail_reader *reader, size_t whole)
+/*
+ * The kernel side's part and the tail that user space hangs from it are the whole stack. Returns whether that
+ * was proved; a tail with many turns is read, but not taken for proved.
+ */
+static bool compare_cut(struct tail_reader *reader, size_t whole)
 {
-	struct pbp_witness_key key = { .tstate = image__at(&image, IMAGE_TSTATE), .tgid = host.task.tgid };
+	struct pbp_witness_key key = {.tstate = image__at(&image, IMAGE_TSTATE), .tgid = host.task.tgid};
+	enum tail_result result;
 	struct pbp_frame link;
 	size_t count;
 
@@ -474,23 +516,25 @@ static void compare_cut(struct tail_reader *reader, size_t whole)
 	if (count == 1)
 		link.instr = sent.sample.leaf_instr;
 	cr_assert_eq(tail_reader__snapshot(reader, &image.target, key.tstate), 0);
-	/* With many turns it is not taken for proved, but read it is. */
-	completed += tail_reader__follow(reader, &image.target, &sent.sample, &link) == TAIL_COMPLETE;
-	/* A marker below the last frame may be all that is left. */
+	result = tail_reader__follow(reader, &image.target, &sent.sample, &link);
+	cr_assert(result == TAIL_COMPLETE || result == TAIL_UNVERIFIED);
 	cr_assert_eq(count + reader->frames.len, whole);
 	for (size_t i = 0; i < reader->frames.len; i++) {
 		const struct pbp_frame *frame = &reader->frames.items[i];
 
-		cr_assert(frame->code == expected[count + i].code && frame->instr == expected[count + i].instr &&
+		cr_assert(frame->code == expected[count + i].code &&
+				  frame->instr == expected[count + i].instr &&
 				  frame->ident == expected[count + i].ident,
 			  "frame %zu of %zu, cut after %zu", count + i, whole, count);
 	}
+	return result == TAIL_COMPLETE;
 }
 
 Test(walk, agrees_with_user_space)
 {
 	for (int minor = 13; minor <= 15; minor++) {
-		struct tail_reader reader = { 0 };
+		struct tail_reader reader = {0};
+		uint32_t cut = 0, proved = 0;
 
 		start(minor);
 		for (int round = 0; round < 1000; round++) {
@@ -515,10 +559,10 @@ Test(walk, agrees_with_user_space)
 			if (whole < 2)
 				continue;
 			host_set_knob(&max_frames, 1 + rand_r(&image.seed) % (whole - 1));
-			compare_cut(&reader, whole);
+			proved += compare_cut(&reader, whole);
+			cut++;
 		}
-		cr_expect_gt(completed, 10, "%zu tails were proved", completed);
-		completed = 0;
+		cr_expect(cut > 900 && proved > cut / 3, "%u of %u tails proved", proved, cut);
 		tail_reader__free(&reader);
 		image__free(&image);
 	}
