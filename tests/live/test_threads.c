@@ -81,6 +81,28 @@ EACH_PYTHON(threads, that_start_and_end)
 	      run->report.without_python, run->report.samples);
 }
 
+static void check_halves(struct run *run, const char *born)
+{
+	double born_share = stacks__with(&run->stacks, born), main_share = stacks__with(&run->stacks, "main_part");
+	double percent_born = 100 * born_share / (born_share + main_share);
+
+	check(percent_born > 43 && percent_born < 57, "%s has %.1f %% of the two", born, percent_born);
+	check(percent(run, born_share + main_share) > 80, "%s and main_part have %.1f %%", born,
+	      percent(run, born_share + main_share));
+}
+
+/* Threads that are started during the run, and live for less than a tick, have their share. */
+EACH_PYTHON(threads, that_take_turns_with_main)
+{
+	check_halves(profile(start(python, "born.py", .args = {"turns", "3"}), .rate = "199", .min_samples = 600), "job");
+}
+
+EACH_PYTHON(threads, started_during_the_run)
+{
+	check_halves(profile(start(python, "born.py", .args = {"worker"}), .rate = "499", .min_samples = 1500),
+		     "worker");
+}
+
 EACH_PYTHON(threads, that_do_nothing)
 {
 	struct run *run = profile(start(python, "threads_churn.py", .args = {"empty"}), .rate = "4999",

@@ -65,7 +65,7 @@ Test(report, an_ordinary_run)
 	expect("495 samples of process 12 (python3 app.py) in 10.0 s (Ctrl-C)\n"
 	       "  samples    495 taken, 0 lost, 0 truncated, 0 unverified, 0 without Python frames\n"
 	       "  rate       99 Hz of CPU time asked, 99.0 given; the process used 5.000 s of CPU in 10.04 s\n"
-	       "  state      97.0% holding the GIL, 0.0% collecting garbage, 2.0% in the kernel\n");
+	       "  state      97.0% holding the GIL, 0.0% collecting garbage, 0.0% with an exception set, 2.0% in the kernel\n");
 }
 
 Test(report, everything_that_can_happen)
@@ -98,7 +98,7 @@ Test(report, everything_that_can_happen)
 	       "5 thread state without frames (thread starting, ending or idle))\n"
 	       "  deep       55 stacks over 64 frames completed and verified from user space\n"
 	       "  rate       99 Hz of CPU time asked, 175.0 given; they used 6.000 s of CPU in 10.04 s\n"
-	       "  state      50.0% holding the GIL, 1.0% collecting garbage, 33.3% in the kernel\n"
+	       "  state      50.0% holding the GIL, 1.0% collecting garbage, 0.0% with an exception set, 33.3% in the kernel\n"
 	       "  exec       process 12 became another program 1 time; now python3 app.py\n"
 	       "  exec       process 13 became another program 3 times; now worker\n");
 }

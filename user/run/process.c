@@ -5,6 +5,7 @@
 #include "run/process.h"
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "os/proc.h"
 
 #include <errno.h>
@@ -60,6 +61,15 @@ int process__open(struct process *process, pid_t pid, struct strtab *strings)
 	return 0;
 }
 
+static void log_target(const struct process *process)
+{
+	char version[24];
+
+	log_dbg("process", "%d: Python %s, _PyRuntime by %s, thread state: %s", process->pid,
+		py_version_format(process->target.offsets.version, version, sizeof(version)), process->target.how,
+		process->target.slot_how);
+}
+
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size)
 {
 	enum py_attach_error result;
@@ -68,6 +78,7 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 	result = py_target__open(&process->target, process->pid, reason, reason_size);
 	process->attached = result == PY_ATTACH_OK;
 	if (process->attached) {
+		log_target(process);
 		process->target.layout.epoch = process->epoch;
 		process->retries = 0;
 		set_command(process);

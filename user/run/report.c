@@ -123,9 +123,9 @@ static void format_state(const struct report *report, struct buf *out)
 {
 	const struct symbolize_counts *counts = &report->counts;
 
-	buf__addf(out, "  state      %.1f%% holding the GIL, %.1f%% collecting garbage, %.1f%% in the kernel\n",
+	buf__addf(out, "  state      %.1f%% holding the GIL, %.1f%% collecting garbage, %.1f%% with an exception set, %.1f%% in the kernel\n",
 		  percent(counts->attached, counts->samples), percent(counts->collecting, counts->samples),
-		  percent(counts->in_kernel, counts->samples));
+		  percent(counts->raising, counts->samples), percent(counts->in_kernel, counts->samples));
 }
 
 static void format_cost(const struct report *report, struct buf *out)
