@@ -5,9 +5,10 @@
 #pragma once
 
 /*
- * The reader polls; a wake-up from the interrupt is an extra interrupt that the target pays. It is spent only where waiting would
- * lose something: code objects that were too many to send may be freed, a tail may change, the ring may fill up, or the
- * reader has gone to sleep for want of records. Whatever the target does, there are at most 100 a second.
+ * The reader polls; a wake-up from the interrupt is an extra interrupt that the target pays. It is spent only
+ * where waiting would lose something: code objects that were too many to send may be freed, a tail may
+ * change, the ring may fill up, or the reader has gone to sleep for want of records. Whatever the target
+ * does, there are at most 100 a second.
  */
 static __always_inline __u64 wakeup_flags(__u64 now, bool urgent)
 {
@@ -28,8 +29,8 @@ static __always_inline __u64 wakeup_flags(__u64 now, bool urgent)
 }
 
 /*
- * Copy an object of at most `most` bytes (a power of two) to `to`. It may end just before memory that is not mapped: then
- * as much as its page holds. Number of bytes.
+ * Copy an object of at most `most` bytes (a power of two) to `to`. It may end just before memory that is not
+ * mapped: then as much as its page holds. Number of bytes.
  */
 static __always_inline __u32 copy_object(__u8 *to, __u32 most, __u64 address)
 {
@@ -88,7 +89,8 @@ static long code_scan_step(__u32 i, struct code_scan *scan)
 	if (!sent || *sent == hash)
 		return 0;
 	/* Beyond the limit a code object is not marked, and user space reads it. */
-	if (scratch->walk.fresh_codes++ >= PBP_TICK_CODES || !send_code(scan->target, scratch, scratch->stack.tgid, frame))
+	if (scratch->walk.fresh_codes++ >= PBP_TICK_CODES ||
+	    !send_code(scan->target, scratch, scratch->stack.tgid, frame))
 		return 0;
 	*sent = hash;
 	count(PBP_COUNTER_CODES);
@@ -98,16 +100,17 @@ static long code_scan_step(__u32 i, struct code_scan *scan)
 LOOP_BODY(code_scan_step, struct code_scan)
 
 /*
- * Send the frames in scratch as a stack, and first the code objects in it that were not sent before, unless the stack was sent
- * already. Returns 0 when the reader knows the stack by the time it reads the sample, else -1 and the loss is counted.
- * *urgent: it holds a code object that the reader has to read itself.
+ * Send the frames in scratch as a stack, and first the code objects in it that were not sent before, unless
+ * the stack was sent already. Returns 0 when the reader knows the stack by the time it reads the sample, else
+ * -1 and the loss is counted. *urgent: it holds a code object that the reader has to read itself.
  */
-static __always_inline int send_stack(const struct pbp_target *target, struct scratch *scratch, __u32 tgid, __u64 id,
-				      bool use_loop, bool *urgent)
+static __always_inline int send_stack(const struct pbp_target *target, struct scratch *scratch, __u32 tgid,
+				      __u64 id, bool use_loop, bool *urgent)
 {
 	__u32 slot = id % SENT_STACKS, frames = scratch->walk.count;
 	__u64 *sent = bpf_map_lookup_elem(&sent_stacks, &slot);
-	struct code_scan scan = { .target = target, .scratch = scratch, .seed = (__u64)tgid << 32 | target->epoch };
+	struct code_scan scan = {
+		.target = target, .scratch = scratch, .seed = (__u64)tgid << 32 | target->epoch};
 
 	if (!sent || frames > PBP_MAX_FRAMES)
 		return -1;
@@ -119,7 +122,8 @@ static __always_inline int send_stack(const struct pbp_target *target, struct sc
 	scratch->stack.count = frames;
 	scratch->walk.fresh_codes = 0;
 	repeat(use_loop, frames, code_scan_step, &scan);
-	if (bpf_ringbuf_output(&events, &scratch->stack, sizeof(struct pbp_stack) + frames * sizeof(struct pbp_frame),
+	if (bpf_ringbuf_output(&events, &scratch->stack,
+			       sizeof(struct pbp_stack) + frames * sizeof(struct pbp_frame),
 			       BPF_RB_NO_WAKEUP)) {
 		count(PBP_COUNTER_LOST_STACK);
 		return -1;
@@ -133,8 +137,8 @@ static __always_inline int send_stack(const struct pbp_target *target, struct sc
 static __always_inline void send_sample(struct pbp_sample *sample, bool urgent)
 {
 	__u64 flags = wakeup_flags(sample->time_ns, urgent);
-	long err = sample->tail_frame ? bpf_ringbuf_output(&events, sample, sizeof(*sample), flags) :
-					bpf_ringbuf_output(&events, sample, PBP_SAMPLE_SHORT, flags);
+	long err = sample->tail_frame ? bpf_ringbuf_output(&events, sample, sizeof(*sample), flags)
+				      : bpf_ringbuf_output(&events, sample, PBP_SAMPLE_SHORT, flags);
 
 	if (err)
 		count(PBP_COUNTER_LOST_SAMPLE);

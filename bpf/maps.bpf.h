@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every map and knob of the kernel side, with who writes and who reads it. Knobs in .rodata are set before load, so
- * that the verifier drops dead code; variables in .bss are shared while running.
+ * Every map and knob of the kernel side, with who writes and who reads it. Knobs in .rodata are set before
+ * load, so that the verifier drops dead code; variables in .bss are shared while running.
  */
 #pragma once
 
 /* Set by user space before load. */
 const volatile __u32 max_frames = PBP_MAX_FRAMES; /* budget of one walk, from the rate */
 const volatile __u32 want_names = 0;		  /* put the thread's name into samples */
-const volatile __u64 hash_seed = 1;		  /* random: a target cannot make two stacks collide on purpose */
+const volatile __u64 hash_seed = 1; /* random: a target cannot make two stacks collide on purpose */
 
 /* Written by user space, read here. */
 __u32 reader_idle = 0; /* the reader has stopped polling: wake it for the next record */
-__u32 cpu_ticks = 0;   /* the timers on the CPUs are the ones that count, those on threads are on their way out */
+__u32 cpu_ticks =
+	0; /* the timers on the CPUs are the ones that count, those on threads are on their way out */
 
 /* Written by own_pidns(), once. */
 __u32 pidns_level = 0; /* depth of the profiler's pid namespace: ids are sent as it numbers them */
@@ -46,7 +47,10 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
-/* Identities of code objects, so that a function that recurs is read once. Valid while `stamp` is the walk's own. */
+/*
+ * Identities of code objects, so that a function that recurs is read once. Valid while `stamp` is the walk's
+ * own.
+ */
 #define IDENT_ENTRIES 64
 struct ident_entry {
 	__u64 code;
@@ -56,16 +60,16 @@ struct ident_entry {
 
 /* A walk in progress. */
 struct walk {
-	__u64 frame;	    /* the next frame to read, 0 = the chain has ended */
-	__u64 last_read;    /* the last one read */
-	__u64 last_frame;   /* the last one recorded */
-	__u64 base_frame;   /* the sentinel of this thread, 0 = version has none */
+	__u64 frame;	  /* the next frame to read, 0 = the chain has ended */
+	__u64 last_read;  /* the last one read */
+	__u64 last_frame; /* the last one recorded */
+	__u64 base_frame; /* the sentinel of this thread, 0 = version has none */
 	__u64 hash;
 	__u64 leaf_instr;
-	__u32 count;	    /* frames recorded */
-	__u32 limit;	    /* ... at most */
+	__u32 count; /* frames recorded */
+	__u32 limit; /* ... at most */
 	__u32 faulted;
-	__u32 fresh_codes;  /* code objects in it that were not sent before */
+	__u32 fresh_codes; /* code objects in it that were not sent before */
 	__u32 reserved;
 	__u32 window_len;   /* valid bytes of scratch.window ... */
 	__u64 window_start; /* ... and where in the target they are */
@@ -73,15 +77,16 @@ struct walk {
 };
 
 /*
- * Working memory of one walk. An array indexed by CPU, since a per-CPU map refuses values over 32 KiB. A perf-event
- * program is not interrupted by another one on its CPU, so one each is enough.
+ * Working memory of one walk. An array indexed by CPU, since a per-CPU map refuses values over 32 KiB. A
+ * perf-event program is not interrupted by another one on its CPU, so one each is enough.
  */
 struct scratch {
 	struct pbp_target target; /* a copy: user space may replace the original meanwhile */
 	struct pbp_sample sample;
 	__u8 tstate[PBP_TSTATE_BYTES];
 	__u8 interp[PBP_INTERP_BYTES];
-	__u8 window[PBP_WINDOW_BYTES + PBP_FRAME_BYTES]; /* part of the data stack: a page, and what a frame juts out */
+	__u8 window[PBP_WINDOW_BYTES +
+		    PBP_FRAME_BYTES]; /* part of the data stack: a page, and what a frame juts out */
 	__u8 ident[PBP_IDENT_BYTES];
 	struct ident_entry idents[IDENT_ENTRIES];
 	__u64 walks;
@@ -100,8 +105,8 @@ struct {
 } scratch_memory SEC(".maps");
 
 /*
- * Stacks and code objects already sent: direct-mapped caches of their hashes. A displaced entry is sent again, which costs
- * bytes and nothing else. Written only after the ring buffer took the record.
+ * Stacks and code objects already sent: direct-mapped caches of their hashes. A displaced entry is sent
+ * again, which costs bytes and nothing else. Written only after the ring buffer took the record.
  */
 #define SENT_STACKS 32768
 struct {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * START HERE (kernel side). on_tick runs in the timer interrupt of a target's thread: it finds the thread's Python state
- * (tstate.bpf.h), walks its frames (walk.bpf.h) and sends a sample (emit.bpf.h). on_exec tells when a target becomes
- * another program. Everything the target owns is only read, and all of it is taken for hostile.
+ * START HERE (kernel side). on_tick runs in the timer interrupt of a target's thread: it finds the thread's
+ * Python state (tstate.bpf.h), walks its frames (walk.bpf.h) and sends a sample (emit.bpf.h). on_exec tells
+ * when a target becomes another program. Everything the target owns is only read, and all of it is taken for
+ * hostile.
  */
 #ifdef __bpf__
 #include "vmlinux.h"
@@ -21,8 +22,8 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /*
- * Id of a task in the profiler's pid namespace, which is the numbering that user space knows. 0 for a task that is not in it: a
- * task of a sibling namespace can have the same number there.
+ * Id of a task in the profiler's pid namespace, which is the numbering that user space knows. 0 for a task
+ * that is not in it: a task of a sibling namespace can have the same number there.
  */
 static __always_inline __u32 local_id(struct task_struct *task)
 {
@@ -48,10 +49,11 @@ static __always_inline void fill_ids(struct pbp_sample *sample, struct task_stru
 }
 
 /*
- * Is this tick not to be a sample? Timers on threads serve a process that has one thread. Of several they give wrong shares: each begins
- * with a whole period, so a thread that lives shorter is never seen, and the kernel lets threads that inherited the same
- * timer exchange it when one follows the other on a CPU (context_equiv() in kernel/events/core.c). So with threads, user space
- * puts timers on the CPUs, and only those count.
+ * Is this tick not to be a sample? Timers on threads serve a process that has one thread. Of several they
+ * give wrong shares: each begins with a whole period, so a thread that lives shorter is never seen, and the
+ * kernel lets threads that inherited the same timer exchange it when one follows the other on a CPU
+ * (context_equiv() in kernel/events/core.c). So with threads, user space puts timers on the CPUs, and only
+ * those count.
  */
 static __always_inline bool skip_tick(void *ctx)
 {
@@ -59,25 +61,32 @@ static __always_inline bool skip_tick(void *ctx)
 
 	if (!cpu_ticks)
 		return false;
-	bpf_probe_read_kernel(&event, sizeof(event), ctx + __builtin_offsetof(struct bpf_perf_event_data_kern, event));
+	bpf_probe_read_kernel(&event, sizeof(event),
+			      ctx + __builtin_offsetof(struct bpf_perf_event_data_kern, event));
 	return BPF_CORE_READ(event, cpu) < 0;
 }
 
-/* Is the interpreter collecting garbage, and how many code objects has it freed: one read where both lie close together. */
-static __always_inline void fill_interp_state(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch)
+/*
+ * Is the interpreter collecting garbage, and how many code objects has it freed: one read where both lie
+ * close together.
+ */
+static __always_inline void fill_interp_state(struct pbp_sample *sample, const struct pbp_target *target,
+					      struct scratch *scratch)
 {
 	__u64 interp = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_interp);
 	__u32 span = target->in_generation - target->in_gc_collecting;
 	__u32 collecting = 0;
 
 	if (target->in_generation && target->in_gc_collecting && span <= PBP_INTERP_BYTES - 8) {
-		if (bpf_probe_read_user(scratch->interp, span + 8, (void *)(interp + target->in_gc_collecting)))
+		if (bpf_probe_read_user(scratch->interp, span + 8,
+					(void *)(interp + target->in_gc_collecting)))
 			return;
 		collecting = *(__u32 *)scratch->interp;
 		sample->generation = scratch_u64(scratch->interp, PBP_INTERP_BYTES, span);
 	} else {
 		if (target->in_gc_collecting)
-			bpf_probe_read_user(&collecting, sizeof(collecting), (void *)(interp + target->in_gc_collecting));
+			bpf_probe_read_user(&collecting, sizeof(collecting),
+					    (void *)(interp + target->in_gc_collecting));
 		if (target->in_generation)
 			sample->generation = read_user_u64(interp + target->in_generation);
 	}
@@ -85,7 +94,8 @@ static __always_inline void fill_interp_state(struct pbp_sample *sample, const s
 		sample->flags |= PBP_SAMPLE_GC;
 }
 
-static __always_inline void fill_state(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch)
+static __always_inline void fill_state(struct pbp_sample *sample, const struct pbp_target *target,
+				       struct scratch *scratch)
 {
 	if (target->ts_attached != PBP_NONE) {
 		__u32 state = scratch_u32(scratch->tstate, PBP_TSTATE_BYTES, target->ts_attached);
@@ -103,12 +113,13 @@ static __always_inline __u64 first_frame(const struct pbp_target *target, struct
 {
 	__u64 frame = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_frame);
 
-	return target->cframe_frame == PBP_NONE || !frame ? frame : read_user_u64(frame + target->cframe_frame);
+	return target->cframe_frame == PBP_NONE || !frame ? frame
+							  : read_user_u64(frame + target->cframe_frame);
 }
 
 /*
- * What identities of code objects hold for: where the interpreter counts code objects that are freed, until the next one is;
- * else for one walk.
+ * What identities of code objects hold for: where the interpreter counts code objects that are freed, until
+ * the next one is; else for one walk.
  */
 static __always_inline __u64 ident_stamp(const struct pbp_sample *sample, const struct pbp_target *target,
 					 struct scratch *scratch)
@@ -117,20 +128,23 @@ static __always_inline __u64 ident_stamp(const struct pbp_sample *sample, const 
 
 	if (!target->in_generation)
 		return ++scratch->walks;
-	return hash_mix(hash_mix(interp ^ (__u64)sample->tgid << 32, sample->generation), target->epoch) | 1ull << 63;
+	return hash_mix(hash_mix(interp ^ (__u64)sample->tgid << 32, sample->generation), target->epoch) |
+	       1ull << 63;
 }
 
-static __always_inline __u32 witness_hash(const struct pbp_target *target, struct scratch *scratch, __u64 address)
+static __always_inline __u32 witness_hash(const struct pbp_target *target, struct scratch *scratch,
+					  __u64 address)
 {
 	__u8 *bytes = scratch->window;
 	__u64 instr;
 
 	if (bpf_probe_read_user(bytes, target->fr_bytes & (PBP_FRAME_BYTES - 1), (void *)address))
 		return 0;
-	instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr) :
-					    scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
-	return pbp_frame_hash(scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask, instr,
-			      scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_previous));
+	instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr)
+					  : scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
+	return pbp_frame_hash(scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) &
+				      ~(__u64)target->fr_tag_mask,
+			      instr, scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_previous));
 }
 
 struct witness_scan {
@@ -155,9 +169,9 @@ LOOP_BODY(witness_step, struct witness_scan)
 static __always_inline void look_at_witnesses(struct pbp_sample *sample, const struct pbp_target *target,
 					      struct scratch *scratch, bool use_loop)
 {
-	struct pbp_witness_key key = { .tstate = sample->tstate, .tgid = sample->tgid };
+	struct pbp_witness_key key = {.tstate = sample->tstate, .tgid = sample->tgid};
 	struct pbp_witnesses *list = bpf_map_lookup_elem(&witness_lists, &key);
-	struct witness_scan scan = { .target = target, .scratch = scratch, .list = list };
+	struct witness_scan scan = {.target = target, .scratch = scratch, .list = list};
 
 	if (!list)
 		return;
@@ -167,11 +181,13 @@ static __always_inline void look_at_witnesses(struct pbp_sample *sample, const s
 	__builtin_memcpy(sample->witnesses, scratch->witnesses, sizeof(sample->witnesses));
 }
 
-/* Walk the thread whose state is in scratch and fill in the sample. Returns whether the sample may be sent. */
-static __always_inline bool take_stack(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch,
-				       bool use_loop, bool *urgent)
+/*
+ * Walk the thread whose state is in scratch and fill in the sample. Returns whether the sample may be sent.
+ */
+static __always_inline bool take_stack(struct pbp_sample *sample, const struct pbp_target *target,
+				       struct scratch *scratch, bool use_loop, bool *urgent)
 {
-	struct walker walker = { .target = target, .scratch = scratch };
+	struct walker walker = {.target = target, .scratch = scratch};
 	struct walk *walk = &scratch->walk;
 
 	walk->frame = first_frame(target, scratch);
@@ -203,9 +219,12 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 	return !send_stack(target, scratch, sample->tgid, sample->stack_id, use_loop, urgent);
 }
 
-/* Everything but the ids. Returns whether the sample may be sent; *urgent: the reader should look at it soon. */
-static __always_inline bool take_sample(struct pbp_sample *sample, const struct pbp_target *target, struct scratch *scratch,
-					struct task_struct *task, bool use_loop, bool *urgent)
+/*
+ * Everything but the ids. Returns whether the sample may be sent; *urgent: the reader should look at it soon.
+ */
+static __always_inline bool take_sample(struct pbp_sample *sample, const struct pbp_target *target,
+					struct scratch *scratch, struct task_struct *task, bool use_loop,
+					bool *urgent)
 {
 	bool faulted = false;
 
@@ -274,12 +293,15 @@ int on_tick_empty(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* The current task has become another program. A raw tracepoint, not tp_btf, which costs a look-up in all kernel types. */
+/*
+ * The current task has become another program. A raw tracepoint, not tp_btf, which costs a look-up in all
+ * kernel types.
+ */
 SEC("raw_tp/sched_process_exec")
 int on_exec(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct pbp_process record = { .type = PBP_EXEC, .time_ns = bpf_ktime_get_ns() };
+	struct pbp_process record = {.type = PBP_EXEC, .time_ns = bpf_ktime_get_ns()};
 	struct pbp_target *target;
 
 	record.tgid = pidns_level ? local_id(BPF_CORE_READ(task, group_leader)) : task->tgid;
@@ -297,7 +319,7 @@ SEC("raw_tp/task_newtask")
 int on_new_thread(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct pbp_process record = { .type = PBP_BIRTH };
+	struct pbp_process record = {.type = PBP_BIRTH};
 
 	if (birth_told || !(ctx->args[1] & CLONE_THREAD))
 		return 0;
@@ -322,7 +344,8 @@ int own_pidns(void *ctx)
 
 	pidns_level = BPF_CORE_READ(pid, level);
 	bpf_probe_read_kernel(&id, sizeof(id),
-			      (void *)pid + bpf_core_field_offset(struct pid, numbers) + pidns_level * sizeof(id));
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      pidns_level * sizeof(id));
 	pidns = (__u64)id.ns;
 	return pidns != 0;
 }

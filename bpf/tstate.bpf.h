@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The interrupted thread's PyThreadState. In order: a slot that CPython keeps set also while the GIL is released; the thread state that
- * an earlier list walk found; a bounded walk of interpreters and their threads. Whatever the source, a thread
- * state counts only if its thread_id is this thread's thread pointer.
+ * The interrupted thread's PyThreadState. In order: a slot that CPython keeps set also while the GIL is
+ * released; the thread state that an earlier list walk found; a bounded walk of interpreters and their
+ * threads. Whatever the source, a thread state counts only if its thread_id is this thread's thread pointer.
  */
 #pragma once
 
 #define RETRY_NS 100000000ull /* a thread without a thread state is looked for again this often */
 
 /* Read the thread state at `tstate` into scratch. 1 if it is this thread's, 0 if not, -1 if unreadable. */
-static __always_inline int read_tstate(const struct pbp_target *target, struct scratch *scratch, __u64 tstate, __u64 fsbase)
+static __always_inline int read_tstate(const struct pbp_target *target, struct scratch *scratch, __u64 tstate,
+				       __u64 fsbase)
 {
 	if (!tstate)
 		return 0;
@@ -26,7 +27,9 @@ static __always_inline __u64 read_user_u64(__u64 address)
 	return value;
 }
 
-/* glibc's dynamic thread vector: an array of {pointer, pointer to free} at *(fsbase + 8), indexed by module. */
+/*
+ * glibc's dynamic thread vector: an array of {pointer, pointer to free} at *(fsbase + 8), indexed by module.
+ */
 #define DTV_ENTRY_BYTES	  16
 #define DTV_NOT_ALLOCATED (~0ull)
 
@@ -84,8 +87,8 @@ static long search_step(__u32 step, struct search *search)
 
 LOOP_BODY(search_step, struct search)
 
-static __always_inline __u64 search_lists(const struct pbp_target *target, struct scratch *scratch, __u64 fsbase,
-					  bool use_loop)
+static __always_inline __u64 search_lists(const struct pbp_target *target, struct scratch *scratch,
+					  __u64 fsbase, bool use_loop)
 {
 	struct search search = {
 		.target = target,
@@ -103,7 +106,7 @@ static __always_inline struct thread *thread_of(struct task_struct *task, bool c
 {
 	__u32 tid = task->pid;
 	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
-	struct thread fresh = { .start_time = task->start_time };
+	struct thread fresh = {.start_time = task->start_time};
 
 	if (thread && thread->start_time == fresh.start_time)
 		return thread;
@@ -114,8 +117,8 @@ static __always_inline struct thread *thread_of(struct task_struct *task, bool c
 }
 
 /*
- * Address of the current thread's state, whose bytes are then in scratch->tstate; 0 when it has none. *faulted tells a
- * thread state that is known but not readable from one that does not exist.
+ * Address of the current thread's state, whose bytes are then in scratch->tstate; 0 when it has none.
+ * *faulted tells a thread state that is known but not readable from one that does not exist.
  */
 static __always_inline __u64 find_tstate(const struct pbp_target *target, struct scratch *scratch,
 					 struct task_struct *task, __u64 now, bool use_loop, bool *faulted)

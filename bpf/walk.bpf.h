@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Thread state -> chain of frames. One walker for all versions, driven by struct pbp_target; no CPython offset is written here.
- * Also compiled for the host, where tests run it on memory images (tests/unit/test_walk.c). The thread being walked is the interrupted
- * one, so its chain cannot change meanwhile; it can still be garbage, so every step is bounded and masked.
+ * Thread state -> chain of frames. One walker for all versions, driven by struct pbp_target; no CPython
+ * offset is written here. Also compiled for the host, where tests run it on memory images
+ * (tests/unit/test_walk.c). The thread being walked is the interrupted one, so its chain cannot change
+ * meanwhile; it can still be garbage, so every step is bounded and masked.
  */
 #pragma once
 
 #define PBP_NEAR_BYTES 16384 /* size of a data stack chunk */
 
 /*
- * What a step needs. The state that changes is in scratch, a map: there the verifier takes every value for unknown, so
- * that it need not look at the loop's body once for each path through the one before.
+ * What a step needs. The state that changes is in scratch, a map: there the verifier takes every value for
+ * unknown, so that it need not look at the loop's body once for each path through the one before.
  */
 struct walker {
 	const struct pbp_target *target;
 	struct scratch *scratch;
 };
 
-/* Offsets come from a map that could change under us: they are masked where they are used, not checked before. */
+/*
+ * Offsets come from a map that could change under us: they are masked where they are used, not checked
+ * before.
+ */
 static __always_inline __u64 scratch_u64(const __u8 *bytes, __u32 size, __u32 offset)
 {
 	return *(const __u64 *)(bytes + (offset & (size - 8)));
@@ -28,7 +32,10 @@ static __always_inline __u32 scratch_u32(const __u8 *bytes, __u32 size, __u32 of
 	return *(const __u32 *)(bytes + (offset & (size - 4)));
 }
 
-/* Keyed: a target that knows this code still cannot make two of its stacks collide, since it does not know hash_seed. */
+/*
+ * Keyed: a target that knows this code still cannot make two of its stacks collide, since it does not know
+ * hash_seed.
+ */
 static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
 {
 	value = (value ^ value >> 32) * (hash_seed | 1);
@@ -36,7 +43,9 @@ static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
 	return hash ^ hash >> 32;
 }
 
-/* Identity of the code object at `code`: tells it from an earlier one at the same address. 0 when unreadable. */
+/*
+ * Identity of the code object at `code`: tells it from an earlier one at the same address. 0 when unreadable.
+ */
 static __always_inline __u32 read_ident(struct walker *walker, __u64 code)
 {
 	const struct pbp_target *target = walker->target;
@@ -65,9 +74,10 @@ static __always_inline __u32 ident_of(struct walker *walker, __u64 code)
 }
 
 /*
- * Bring the frame at `address` into scratch->window and return its offset there, -1 if it cannot be read. A read costs some 200 ns
- * whatever its length, and frames of the data stack lie side by side, callers below: so its page is read from the start. A frame far
- * from the last one may be a generator's, alone on the heap, and is read alone.
+ * Bring the frame at `address` into scratch->window and return its offset there, -1 if it cannot be read. A
+ * read costs some 200 ns whatever its length, and frames of the data stack lie side by side, callers below:
+ * so its page is read from the start. A frame far from the last one may be a generator's, alone on the heap,
+ * and is read alone.
  */
 static __always_inline int load_frame(struct walker *walker, __u64 address)
 {
@@ -102,7 +112,10 @@ static __always_inline void record_frame(struct walker *walker, __u64 code, __u6
 	frame->flags = 0;
 	walk->hash = hash_mix(walk->hash, code);
 	if (i == 0) {
-		/* The leaf's own instruction changes with every sample; it is sent apart, so that the stack stays the same. */
+		/*
+		 * The leaf's own instruction changes with every sample; it is sent apart, so that the stack
+		 * stays the same.
+		 */
 		walk->leaf_instr = instr;
 		instr = 0;
 	}
@@ -147,11 +160,12 @@ static long walk_step(__u32 step, struct walker *walker)
 	if (target->fr_first_other_owner && owner >= target->fr_first_other_owner) {
 		record_marker(walker, address);
 	} else if (walk->count >= walk->limit) {
-		return 1; /* checked here, so that a stack of just this depth is not cut before its last marker */
+		return 1; /* checked here, so that a stack of just this depth is not cut before its last
+			     marker */
 	} else {
 		code = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask;
-		instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr) :
-						    scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
+		instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr)
+						  : scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
 		record_frame(walker, code, instr);
 		walk->last_frame = address;
 	}

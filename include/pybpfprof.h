@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the two sides share: the target description that user space writes for the BPF program, the records that the BPF
- * program sends, the statuses that a sample can have, and the counters of what was lost. The only file that both
- * sides compile: fixed-width fields, explicit padding, no pointers. Append only.
+ * What the two sides share: the target description that user space writes for the BPF program, the records
+ * that the BPF program sends, the statuses that a sample can have, and the counters of what was lost. The
+ * only file that both sides compile: fixed-width fields, explicit padding, no pointers. Append only.
  */
 #pragma once
 
@@ -28,50 +28,52 @@
 #define PBP_SLOT_NONE	0 /* unknown: thread map, then list walk */
 #define PBP_SLOT_FSBASE 1 /* at fsbase + slot_offset: local-exec TLS, or a pthread key below 32 */
 #define PBP_SLOT_DTV	2 /* in the TLS block of module slot_module, at slot_offset: dlopened libpython */
-#define PBP_SLOT_KEY2	3 /* a pthread key of 32 and more: pointer at fsbase + slot_offset, then + slot_offset2 */
+/* a pthread key of 32 and more: pointer at fsbase + slot_offset, then + slot_offset2 */
+#define PBP_SLOT_KEY2 3
 
 /*
- * How to walk one process. Offsets are bytes into the struct named by the prefix: ts PyThreadState, fr interpreter frame, co
- * PyCodeObject, in PyInterpreterState. PBP_NONE = absent. User space has checked that every field it fills lies within
- * the bytes that are read (ts_bytes, fr_bytes); the BPF program masks all the same.
+ * How to walk one process. Offsets are bytes into the struct named by the prefix: ts PyThreadState, fr
+ * interpreter frame, co PyCodeObject, in PyInterpreterState. PBP_NONE = absent. User space has checked that
+ * every field it fills lies within the bytes that are read (ts_bytes, fr_bytes); the BPF program masks all
+ * the same.
  */
 struct pbp_target {
-	__u64 interpreters_head;   /* address of the runtime's list head; 0 = not found yet */
-	__u64 slot_offset;	   /* signed; see PBP_SLOT_* */
-	__u64 slot_offset2;	   /* PBP_SLOT_KEY2 */
-	__u64 slot_module;	   /* PBP_SLOT_DTV: TLS module id */
-	__u32 slot_kind;	   /* PBP_SLOT_* */
-	__u32 epoch;		   /* goes into every stack id: a new attach (exec) starts new ids */
-	__u16 ts_bytes;		   /* bytes of a thread state to read, from its start; less than PBP_TSTATE_BYTES */
+	__u64 interpreters_head; /* address of the runtime's list head; 0 = not found yet */
+	__u64 slot_offset;	 /* signed; see PBP_SLOT_* */
+	__u64 slot_offset2;	 /* PBP_SLOT_KEY2 */
+	__u64 slot_module;	 /* PBP_SLOT_DTV: TLS module id */
+	__u32 slot_kind;	 /* PBP_SLOT_* */
+	__u32 epoch;		 /* goes into every stack id: a new attach (exec) starts new ids */
+	__u16 ts_bytes; /* bytes of a thread state to read, from its start; less than PBP_TSTATE_BYTES */
 	__u16 ts_next;
 	__u16 ts_interp;
 	__u16 ts_thread_id;
-	__u16 ts_frame;		   /* current_frame; with cframe_frame: the cframe pointer */
-	__u16 ts_attached;	   /* u32 that says whether the thread is attached (holds the GIL) ... */
-	__u16 ts_exception;	   /* current_exception */
-	__u16 ts_base_frame;	   /* the sentinel frame embedded in the thread state (3.15) */
-	__u32 ts_attached_mask;	   /* ... it is if (value & mask) == want */
+	__u16 ts_frame;		/* current_frame; with cframe_frame: the cframe pointer */
+	__u16 ts_attached;	/* u32 that says whether the thread is attached (holds the GIL) ... */
+	__u16 ts_exception;	/* current_exception */
+	__u16 ts_base_frame;	/* the sentinel frame embedded in the thread state (3.15) */
+	__u32 ts_attached_mask; /* ... it is if (value & mask) == want */
 	__u32 ts_attached_want;
-	__u16 cframe_frame;	   /* 3.11, 3.12: offset of current_frame in the cframe */
-	__u16 fr_bytes;		   /* bytes of a frame to read, from its start; less than PBP_FRAME_BYTES */
+	__u16 cframe_frame; /* 3.11, 3.12: offset of current_frame in the cframe */
+	__u16 fr_bytes;	    /* bytes of a frame to read, from its start; less than PBP_FRAME_BYTES */
 	__u16 fr_previous;
 	__u16 fr_code;
-	__u16 fr_instr;		   /* instruction pointer (8 bytes), or f_lasti (4 bytes) with fr_instr_is_index */
+	__u16 fr_instr; /* instruction pointer (8 bytes), or f_lasti (4 bytes) with fr_instr_is_index */
 	__u16 fr_owner;
 	__u8 fr_tag_mask;	   /* low bits to clear from fr_code (tagged references, 3.14+) */
 	__u8 fr_first_other_owner; /* owners from this on are not Python frames but C entry markers */
 	__u8 fr_instr_is_index;
 	__u8 reserved;
-	__u16 co_ident;		   /* what tells two code objects at one address apart: co_version, ... */
-	__u16 co_ident_bytes;	   /* 4, or up to PBP_IDENT_BYTES that are folded by pbp_ident() */
+	__u16 co_ident;	      /* what tells two code objects at one address apart: co_version, ... */
+	__u16 co_ident_bytes; /* 4, or up to PBP_IDENT_BYTES that are folded by pbp_ident() */
 	__u16 in_next;
 	__u16 in_threads_head;
-	__u16 co_bytes;		   /* bytes of a code object to copy, from its start; less than PBP_CODE_BYTES */
-	__u16 co_name;		   /* pointer to the string that names it: co_qualname, or co_name */
+	__u16 co_bytes; /* bytes of a code object to copy, from its start; less than PBP_CODE_BYTES */
+	__u16 co_name;	/* pointer to the string that names it: co_qualname, or co_name */
 	__u16 co_filename;
 	__u16 co_linetable;
-	__u32 in_gc_collecting;	   /* these two may lie beyond 64 KiB: 0 = absent */
-	__u32 in_generation;	   /* code_object_generation */
+	__u32 in_gc_collecting; /* these two may lie beyond 64 KiB: 0 = absent */
+	__u32 in_generation;	/* code_object_generation */
 };
 
 /* Records: every one starts with its type. */
@@ -84,11 +86,13 @@ enum pbp_record_type {
 };
 
 /* pbp_frame.flags */
-#define PBP_FRAME_C_BELOW 1 /* the caller of this frame is C code (an entry marker lay between it and the next frame) */
+/* the caller of this frame is C code (an entry marker lay between it and the next frame) */
+#define PBP_FRAME_C_BELOW 1
 
 struct pbp_frame {
 	__u64 code;  /* address of the code object, tags cleared */
-	__u64 instr; /* instruction pointer, or lasti; 0 in the leaf of a pbp_stack, whose own is in the sample */
+	__u64 instr; /* instruction pointer, or lasti; 0 in the leaf of a pbp_stack, whose own is in the
+			sample */
 	__u32 ident; /* identity of the code object at the sample instant */
 	__u32 flags;
 };
@@ -96,21 +100,23 @@ struct pbp_frame {
 struct pbp_stack {
 	__u32 type;
 	__u32 tgid;
-	__u64 id;	/* hash over all frames but the leaf's instr, tgid, epoch; keyed by a random seed */
-	__u32 count;	/* number of frames, leaf first */
+	__u64 id;    /* hash over all frames but the leaf's instr, tgid, epoch; keyed by a random seed */
+	__u32 count; /* number of frames, leaf first */
 	__u32 reserved;
 	/* struct pbp_frame frames[count] follow */
 };
 
 /*
- * A code object as it was at the sample instant, with the start of the objects that name it. Code that is made, run once and freed
- * (eval, exec, templates) is gone before anyone could read it from outside. What is longer than its part is read from user space.
+ * A code object as it was at the sample instant, with the start of the objects that name it. Code that is
+ * made, run once and freed (eval, exec, templates) is gone before anyone could read it from outside. What is
+ * longer than its part is read from user space.
  */
 #define PBP_CODE_BYTES	256
 #define PBP_NAME_BYTES	256
 #define PBP_FILE_BYTES	256
 #define PBP_TABLE_BYTES 512
-#define PBP_TICK_CODES	32 /* copied at most in one tick; more than that at once are a program's first samples */
+/* copied at most in one tick; more than that at once are a program's first samples */
+#define PBP_TICK_CODES 32
 
 struct pbp_code {
 	__u32 type;
@@ -126,54 +132,55 @@ struct pbp_code {
 };
 
 /* How a walk ended. X(identifier, what a user reads) */
-#define PBP_STATUSES(X)                                                                     \
-	X(COMPLETE, "complete")                                                             \
-	X(DEEP, "deeper than the kernel's budget: completed from user space")               \
-	X(FRAME_FAULT, "a frame's memory was not resident: completed from user space")      \
-	X(NO_TARGET, "Python not found in the process (yet)")                               \
-	X(NO_TSTATE, "thread without Python thread state (native thread)")                  \
-	X(TSTATE_FAULT, "thread state not readable")                                        \
+#define PBP_STATUSES(X)                                                                                      \
+	X(COMPLETE, "complete")                                                                              \
+	X(DEEP, "deeper than the kernel's budget: completed from user space")                                \
+	X(FRAME_FAULT, "a frame's memory was not resident: completed from user space")                       \
+	X(NO_TARGET, "Python not found in the process (yet)")                                                \
+	X(NO_TSTATE, "thread without Python thread state (native thread)")                                   \
+	X(TSTATE_FAULT, "thread state not readable")                                                         \
 	X(NO_FRAMES, "thread state without frames (thread starting, ending or idle)")
 
 enum pbp_status {
 #define PBP_STATUS_ENUM(name, text) PBP_STATUS_##name,
 	PBP_STATUSES(PBP_STATUS_ENUM)
 #undef PBP_STATUS_ENUM
-	PBP_STATUS_COUNT
+		PBP_STATUS_COUNT
 };
 
 /* pbp_sample.flags */
-#define PBP_SAMPLE_ATTACHED 1  /* the thread was attached: held the GIL (GIL builds) */
-#define PBP_SAMPLE_GC	    2  /* its interpreter was collecting garbage */
-#define PBP_SAMPLE_RAISING  4  /* an exception was set */
-#define PBP_SAMPLE_KERNEL   8  /* interrupted in the kernel (a system call, a page fault) */
+#define PBP_SAMPLE_ATTACHED 1 /* the thread was attached: held the GIL (GIL builds) */
+#define PBP_SAMPLE_GC	    2 /* its interpreter was collecting garbage */
+#define PBP_SAMPLE_RAISING  4 /* an exception was set */
+#define PBP_SAMPLE_KERNEL   8 /* interrupted in the kernel (a system call, a page fault) */
 
 struct pbp_sample {
 	__u32 type;
-	__u32 tgid;	   /* ids as the profiler's own pid namespace numbers them */
+	__u32 tgid; /* ids as the profiler's own pid namespace numbers them */
 	__u32 tid;
-	__u16 status;	   /* enum pbp_status */
+	__u16 status; /* enum pbp_status */
 	__u16 flags;
-	__u64 time_ns;	   /* CLOCK_MONOTONIC */
-	__u64 stack_id;	   /* 0 = no frames */
+	__u64 time_ns;	/* CLOCK_MONOTONIC */
+	__u64 stack_id; /* 0 = no frames */
 	__u64 leaf_instr;
-	__u64 tstate;	   /* address of the thread state, 0 = none */
-	__u64 generation;  /* code_object_generation, 0 = version has none */
-	char comm[16];	   /* name of the thread; empty unless want_names */
+	__u64 tstate;	  /* address of the thread state, 0 = none */
+	__u64 generation; /* code_object_generation, 0 = version has none */
+	char comm[16];	  /* name of the thread; empty unless want_names */
 	/* DEEP and FRAME_FAULT only; other samples end before this. */
-	__u64 link_frame;  /* address of the last frame walked, 0 = none was ... */
-	__u64 tail_frame;  /* ... and of the one after it, where the walk goes on */
+	__u64 link_frame;      /* address of the last frame walked, 0 = none was ... */
+	__u64 tail_frame;      /* ... and of the one after it, where the walk goes on */
 	__u32 witness_version; /* of the struct pbp_witnesses that was used, 0 = there was none */
 	__u32 witness_count;
-	__u32 witnesses[PBP_WITNESSES]; /* pbp_frame_hash() of its frames at the sample instant, 0 = unreadable */
+	__u32 witnesses[PBP_WITNESSES]; /* pbp_frame_hash() of its frames at the sample instant, 0 =
+					   unreadable */
 };
 
 /* Length of a sample without the part for tails. */
 #define PBP_SAMPLE_SHORT __builtin_offsetof(struct pbp_sample, link_frame)
 
 /*
- * Frames of the tail that one thread had when its data stack was last read, for the kernel side to look at when it meets a deep stack: a
- * tail that has been exchanged for another one since shows in them.
+ * Frames of the tail that one thread had when its data stack was last read, for the kernel side to look at
+ * when it meets a deep stack: a tail that has been exchanged for another one since shows in them.
  */
 struct pbp_witness_key {
 	__u64 tstate;
@@ -192,21 +199,21 @@ struct pbp_process {
 };
 
 /* Counters of the BPF program, one u64 per CPU each. X(identifier, what a user reads) */
-#define PBP_COUNTERS(X)                                                             \
-	X(TICKS, "timer ticks")                                                     \
-	X(LOST_SAMPLE, "ring buffer full")                                          \
-	X(LOST_STACK, "ring buffer full (new stack)")                               \
-	X(LOST_PROCESS, "process events, ring buffer full")                         \
-	X(STACKS, "stacks sent")                                                    \
-	X(CODES, "code objects sent")                                               \
-	X(WAKEUPS, "wake-ups of the profiler")                                      \
+#define PBP_COUNTERS(X)                                                                                      \
+	X(TICKS, "timer ticks")                                                                              \
+	X(LOST_SAMPLE, "ring buffer full")                                                                   \
+	X(LOST_STACK, "ring buffer full (new stack)")                                                        \
+	X(LOST_PROCESS, "process events, ring buffer full")                                                  \
+	X(STACKS, "stacks sent")                                                                             \
+	X(CODES, "code objects sent")                                                                        \
+	X(WAKEUPS, "wake-ups of the profiler")                                                               \
 	X(LIST_WALKS, "thread states found by walking the interpreter's list")
 
 enum pbp_counter {
 #define PBP_COUNTER_ENUM(name, text) PBP_COUNTER_##name,
 	PBP_COUNTERS(PBP_COUNTER_ENUM)
 #undef PBP_COUNTER_ENUM
-	PBP_COUNTER_COUNT
+		PBP_COUNTER_COUNT
 };
 
 /* What is told of a witness: which frame of which call it is. Never 0. */
@@ -231,4 +238,5 @@ _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
 _Static_assert(sizeof(struct pbp_sample) == 352, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_code) == 1312, "pbp_code is part of the ABI");
 _Static_assert(sizeof(struct pbp_target) == 104, "pbp_target is part of the ABI");
-_Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024, "a record must stay far below the ring's size");
+_Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024,
+	       "a record must stay far below the ring's size");

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Parse, open the outputs, run a session, write. Every way out has its exit code:
  * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted.
@@ -56,12 +56,14 @@ static int write_outputs(struct recording *recording)
 
 	for (size_t i = 0; i < recording->open; i++) {
 		struct output *output = &recording->outputs[i];
-		int err = output__write(output, session__profile(recording->session), recording->options->group);
+		int err = output__write(output, session__profile(recording->session),
+					recording->options->group);
 
 		if (err == -EPIPE && output->fd == STDOUT_FILENO)
 			continue; /* the reader has seen enough */
 		if (err)
-			log_err("cannot write %s: %s; no profile is left there", output->path, strerror(-err));
+			log_err("cannot write %s: %s; no profile is left there", output->path,
+				strerror(-err));
 		first = first ?: err;
 	}
 	return first;
@@ -94,9 +96,11 @@ static bool wants_color(void)
 
 static int print_summary(const struct recording *recording)
 {
-	struct summary_style style = { .group = recording->options->group, .max_rows = recording->options->rows,
-				       .width = terminal_width(), .color = wants_color() };
-	struct buf text = { 0 };
+	struct summary_style style = {.group = recording->options->group,
+				      .max_rows = recording->options->rows,
+				      .width = terminal_width(),
+				      .color = wants_color()};
+	struct buf text = {0};
 	int err = summary__format(session__profile(recording->session), &style, &text);
 
 	err = err ?: buf__write_fd(&text, STDOUT_FILENO);
@@ -108,7 +112,7 @@ static int print_summary(const struct recording *recording)
 
 static void print_lines(void (*format)(struct session *session, struct buf *out), struct session *session)
 {
-	struct buf text = { 0 };
+	struct buf text = {0};
 
 	format(session, &text);
 	if (text.len)
@@ -130,7 +134,7 @@ static void quit_at_once(int signal)
 
 static void quit_on_second_signal(const struct recording *recording)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 	unfinished = recording;
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
@@ -145,7 +149,7 @@ static int finish(struct recording *recording, enum session_end end)
 
 	quit_on_second_signal(recording);
 	if (!session__profile(recording->session)->samples) {
-		struct buf text = { 0 };
+		struct buf text = {0};
 
 		session__explain_empty(recording->session, &text);
 		log_err("%.*s", (int)text.len, text.data ? text.data : "");
@@ -165,14 +169,14 @@ static int finish(struct recording *recording, enum session_end end)
 
 static int exit_code(enum session_error error)
 {
-	return error == SESSION_NOT_PYTHON    ? EXIT_NOT_PYTHON :
-	       error == SESSION_NOT_PERMITTED ? EXIT_NOT_PERMITTED :
-						EXIT_FAILED;
+	return error == SESSION_NOT_PYTHON	? EXIT_NOT_PYTHON
+	       : error == SESSION_NOT_PERMITTED ? EXIT_NOT_PERMITTED
+						: EXIT_FAILED;
 }
 
 static int record(const struct options *options)
 {
-	struct recording recording = { .options = options };
+	struct recording recording = {.options = options};
 	enum session_error error;
 	int code = EXIT_FAILED;
 
@@ -181,7 +185,8 @@ static int record(const struct options *options)
 		if (error)
 			code = exit_code(error);
 		else
-			code = finish(&recording, session__run(recording.session, write_snapshot, &recording));
+			code = finish(&recording,
+				      session__run(recording.session, write_snapshot, &recording));
 	}
 	unfinished = NULL;
 	session__close(recording.session);
@@ -196,7 +201,10 @@ static int doctor_code(enum doctor_verdict verdict)
 	return verdict == DOCTOR_OK ? 0 : verdict == DOCTOR_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_FAILED;
 }
 
-/* A closed standard descriptor must not become an output file's. Reads and writes still fail, as they would have. */
+/*
+ * A closed standard descriptor must not become an output file's. Reads and writes still fail, as they would
+ * have.
+ */
 static void occupy_standard_fds(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See options.h. The options that users of other samplers expect have the same letters here.
  */
@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define RATE_DEFAULT 99
-#define RATE_MAX     20000
+#define RATE_DEFAULT   99
+#define RATE_MAX       20000
 #define DURATION_MAX_S (366.0 * 86400)
-#define ROWS_DEFAULT 15
+#define ROWS_DEFAULT   15
 
 enum {
 	OPTION_FORMAT = 256,
@@ -30,36 +30,39 @@ enum {
 };
 
 static const struct option LONG_OPTIONS[] = {
-	{ "pid", required_argument, NULL, 'p' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "rate", required_argument, NULL, 'r' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "format", required_argument, NULL, OPTION_FORMAT },
-	{ "function", no_argument, NULL, OPTION_FUNCTION },
-	{ "line", no_argument, NULL, OPTION_LINE },
-	{ "threads", no_argument, NULL, 't' },
-	{ "limit", required_argument, NULL, 'l' },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "kernel-frames", required_argument, NULL, OPTION_KERNEL_FRAMES },
-	{ "debug-bpf", required_argument, NULL, OPTION_BPF_PROGRAM },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ 0 },
+	{"pid", required_argument, NULL, 'p'},
+	{"duration", required_argument, NULL, 'd'},
+	{"rate", required_argument, NULL, 'r'},
+	{"output", required_argument, NULL, 'o'},
+	{"format", required_argument, NULL, OPTION_FORMAT},
+	{"function", no_argument, NULL, OPTION_FUNCTION},
+	{"line", no_argument, NULL, OPTION_LINE},
+	{"threads", no_argument, NULL, 't'},
+	{"limit", required_argument, NULL, 'l'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"kernel-frames", required_argument, NULL, OPTION_KERNEL_FRAMES},
+	{"debug-bpf", required_argument, NULL, OPTION_BPF_PROGRAM},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{0},
 };
 
 static const char HELP_HEAD[] =
 	"Usage: pybpfprof [record] -p PID[,PID...] [-d SECONDS] [-r HZ] [-o FILE]...\n"
 	"       pybpfprof doctor\n"
 	"\n"
-	"Where does a running Python process spend its time? Samples its stacks on the CPU clock, without stopping it,\n"
-	"and prints a table. CPython 3.13 to 3.15, Linux 5.15 and later, x86-64; as root, or with CAP_BPF, CAP_PERFMON\n"
+	"Where does a running Python process spend its time? Samples its stacks on the CPU clock, without "
+	"stopping it,\n"
+	"and prints a table. CPython 3.13 to 3.15, Linux 5.15 and later, x86-64; as root, or with CAP_BPF, "
+	"CAP_PERFMON\n"
 	"and CAP_SYS_PTRACE.\n"
 	"\n"
 	"  -p, --pid PID[,PID...]  processes to profile, all their threads\n"
 	"  -d, --duration TIME     30, 30s, 2m, 500ms; without it until Ctrl-C or until the processes end\n"
 	"  -r, --rate HZ           samples per second of CPU time: 99, 1000, 10k (default 99, at most 20k)\n"
-	"  -o, --output FILE       write the profile; may be given several times, the suffix chooses the format;\n"
+	"  -o, --output FILE       write the profile; may be given several times, the suffix chooses the "
+	"format;\n"
 	"                          - is stdout, without the table then\n"
 	"      --format NAME       the format of every -o, whatever its suffix (without one: collapsed)\n"
 	"      --line              group by executing line (default)\n"
@@ -68,17 +71,18 @@ static const char HELP_HEAD[] =
 	"  -l, --limit ROWS        rows of the table (default 15)\n"
 	"  -q, --quiet             no table\n"
 	"  -v, --verbose           say what is found and done\n"
-	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a CPU's time at the rate);\n"
+	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a CPU's time at the "
+	"rate);\n"
 	"                          deeper stacks are completed from user space\n"
 	"  -h, --help              this text\n"
 	"      --version\n"
 	"\n"
 	"Formats:\n";
 
-static const char HELP_TAIL[] =
-	"\n"
-	"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile written, 1 failure, 2 usage,\n"
-	"3 not a Python process, 4 not permitted.\n";
+static const char HELP_TAIL[] = "\n"
+				"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile "
+				"written, 1 failure, 2 usage,\n"
+				"3 not a Python process, 4 not permitted.\n";
 
 void options__print_help(void)
 {
@@ -108,7 +112,7 @@ int parse_duration(const char *text, uint64_t *out_ns)
 	static const struct {
 		const char *unit;
 		double seconds;
-	} units[] = { { "", 1 }, { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "min", 60 }, { "h", 3600 } };
+	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
 	char *end;
 	double value;
 
@@ -185,8 +189,8 @@ static int parse_pids(struct options *options, const char *text)
 
 static int parse_program(const char *text, enum sampler_program *out)
 {
-	static const char *const names[] = { [SAMPLER_WALK] = "walk", [SAMPLER_BOUNDED] = "bounded",
-					     [SAMPLER_EMPTY] = "empty" };
+	static const char *const names[] = {
+		[SAMPLER_WALK] = "walk", [SAMPLER_BOUNDED] = "bounded", [SAMPLER_EMPTY] = "empty"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (!strcmp(text, names[i])) {
@@ -211,17 +215,19 @@ static int take_option(struct options *options, int option, const char *value, c
 
 	switch (option) {
 	case 'p':
-		return parse_pids(options, value) ? bad_value("-p", value, "a process id, or several with commas") : 0;
+		return parse_pids(options, value)
+			       ? bad_value("-p", value, "a process id, or several with commas")
+			       : 0;
 	case 'd':
-		return parse_duration(value, &options->session.duration_ns) ?
-			       bad_value("-d", value, "a time such as 30, 30s, 2m or 500ms") :
-			       0;
+		return parse_duration(value, &options->session.duration_ns)
+			       ? bad_value("-d", value, "a time such as 30, 30s, 2m or 500ms")
+			       : 0;
 	case 'r':
-		return parse_rate(value, &options->session.rate_hz) ?
-			       bad_value("-r", value, "a rate from 1 to 20k, such as 99, 1000 or 10k") :
-			       0;
+		return parse_rate(value, &options->session.rate_hz)
+			       ? bad_value("-r", value, "a rate from 1 to 20k, such as 99, 1000 or 10k")
+			       : 0;
 	case 'o':
-		return vec__push(&options->outputs, ((struct output_option){ .path = value }));
+		return vec__push(&options->outputs, ((struct output_option){.path = value}));
 	case OPTION_FORMAT:
 		*format = writer__by_name(value);
 		return *format ? 0 : bad_value("--format", value, "unknown format; --help lists them");
@@ -251,9 +257,9 @@ static int take_option(struct options *options, int option, const char *value, c
 		options->session.kernel_frames = number;
 		return 0;
 	case OPTION_BPF_PROGRAM: /* for benchmarks and tests: not in the help */
-		return parse_program(value, &options->session.program) ?
-			       bad_value("--debug-bpf", value, "walk, bounded or empty") :
-			       0;
+		return parse_program(value, &options->session.program)
+			       ? bad_value("--debug-bpf", value, "walk, bounded or empty")
+			       : 0;
 	case 'h':
 		options->command = COMMAND_HELP;
 		return 0;
@@ -283,7 +289,8 @@ static int choose_writers(struct options *options, const struct writer *format)
 		/* Two formats in one stream would be neither. */
 		options->quiet |= !strcmp(output->path, "-");
 		if (!output->writer) {
-			log_err("-o %s: the suffix names no format; use --format (--help lists them)", output->path);
+			log_err("-o %s: the suffix names no format; use --format (--help lists them)",
+				output->path);
 			return -EINVAL;
 		}
 	}
@@ -308,7 +315,7 @@ int options__parse(struct options *options, int argc, char **argv)
 	const struct writer *format = NULL;
 	int option, err;
 
-	*options = (struct options){ .rows = ROWS_DEFAULT, .group = GROUP_LINE };
+	*options = (struct options){.rows = ROWS_DEFAULT, .group = GROUP_LINE};
 	options->session.rate_hz = RATE_DEFAULT;
 	if (argc > 1 && (!strcmp(argv[1], "record") || !strcmp(argv[1], "doctor"))) {
 		options->command = argv[1][0] == 'd' ? COMMAND_DOCTOR : COMMAND_RECORD;

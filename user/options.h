@@ -40,6 +40,8 @@ void options__free(struct options *options);
 /* The help text, for stdout. */
 void options__print_help(void);
 
-/* "30", "30s", "1.5m", "500ms", "1h" -> nanoseconds; "99", "10k", "10khz", "250hz" -> Hz. 0 or -EINVAL; pure. */
+/*
+ * "30", "30s", "1.5m", "500ms", "1h" -> nanoseconds; "99", "10k", "10khz", "250hz" -> Hz. 0 or -EINVAL; pure.
+ */
 int parse_duration(const char *text, uint64_t *out_ns);
 int parse_rate(const char *text, uint32_t *out_hz);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The few kernel types that the BPF side touches, trimmed by hand, so that a build needs neither BTF nor kernel headers. Layouts
- * here don't matter: every access is relocated by CO-RE against the running kernel, except the uapi types, which are
- * fixed. To look up more: bpftool btf dump file /sys/kernel/btf/vmlinux format c.
+ * The few kernel types that the BPF side touches, trimmed by hand, so that a build needs neither BTF nor
+ * kernel headers. Layouts here don't matter: every access is relocated by CO-RE against the running kernel,
+ * except the uapi types, which are fixed. To look up more: bpftool btf dump file /sys/kernel/btf/vmlinux
+ * format c.
  */
 #pragma once
 
@@ -18,9 +19,9 @@ typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
-#define true  1
+#define true 1
 #define false 0
-#define NULL  ((void *)0)
+#define NULL ((void *)0)
 
 /* uapi: linux/bpf.h */
 enum {
@@ -42,7 +43,8 @@ enum {
 
 /* uapi: asm/ptrace.h (x86-64) and linux/bpf_perf_event.h; only cs is read, to tell user from kernel mode. */
 struct pt_regs {
-	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
+		flags, sp, ss;
 };
 struct bpf_perf_event_data {
 	struct pt_regs regs;
@@ -56,7 +58,9 @@ struct bpf_raw_tracepoint_args {
 };
 #define CLONE_THREAD 0x00010000
 
-/* What the context of a perf_event program really is, behind struct bpf_perf_event_data; the same since 4.9. */
+/*
+ * What the context of a perf_event program really is, behind struct bpf_perf_event_data; the same since 4.9.
+ */
 struct perf_event;
 struct bpf_perf_event_data_kern {
 	void *regs;
@@ -70,7 +74,10 @@ struct upid {
 	void *ns;
 };
 
-/* Relocated by CO-RE. A type added here must be added to KERNEL_TYPES in user/run/sampler.c: libbpf is shown those only. */
+/*
+ * Relocated by CO-RE. A type added here must be added to KERNEL_TYPES in user/run/sampler.c: libbpf is shown
+ * those only.
+ */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 /* Ids of a task or thread group, one per pid namespace level. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* String objects: a header, then as many characters as there are bytes for. What comes out is UTF-8 without a
- * NUL. */
+/*
+ * String objects: a header, then as many characters as there are bytes for. What comes out is UTF-8 without a
+ * NUL.
+ */
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "py/str.h"

@@ -39,7 +39,8 @@ int child__code(const struct child *child);
 const char *child__out(const struct child *child);
 const char *child__err(const struct child *child);
 
-/* Waits until its stdout holds a line that starts so; the rest of that line, or NULL when the time is over.
+/*
+ * Waits until its stdout holds a line that starts so; the rest of that line, or NULL when the time is over.
  */
 const char *child__wait_line(struct child *child, const char *start, double seconds);
 /* Waits until its stderr has that text. */

@@ -210,7 +210,8 @@ EACH_PYTHON(input, corrupt_table)
 	check_refused(profile_pid(target->pid), FAILED, "_Py_DebugOffsets");
 }
 
-/* Any field with any value: refused, or it did not matter. The profiler never dies and never tells nonsense.
+/*
+ * Any field with any value: refused, or it did not matter. The profiler never dies and never tells nonsense.
  */
 EACH_PYTHON(input, table_of_random_values)
 {

@@ -133,7 +133,8 @@ EACH_PYTHON(names, of_code_at_a_used_address)
 	check(fabs(share - 50) < 3, "alpha has %.2f %% of the two", share);
 }
 
-/* Ever new functions in ever new files, each freed after one call: most are named, and memory stays bounded.
+/*
+ * Ever new functions in ever new files, each freed after one call: most are named, and memory stays bounded.
  */
 EACH_PYTHON(names, ever_new)
 {

@@ -83,7 +83,8 @@ EACH_PYTHON(threads, that_start_and_end)
 
 static void check_halves(struct run *run, const char *born)
 {
-	double born_share = stacks__with(&run->stacks, born), main_share = stacks__with(&run->stacks, "main_part");
+	double born_share = stacks__with(&run->stacks, born),
+	       main_share = stacks__with(&run->stacks, "main_part");
 	double percent_born = 100 * born_share / (born_share + main_share);
 
 	check(percent_born > 43 && percent_born < 57, "%s has %.1f %% of the two", born, percent_born);
@@ -94,13 +95,16 @@ static void check_halves(struct run *run, const char *born)
 /* Threads that are started during the run, and live for less than a tick, have their share. */
 EACH_PYTHON(threads, that_take_turns_with_main)
 {
-	check_halves(profile(start(python, "born.py", .args = {"turns", "3"}), .rate = "199", .min_samples = 600), "job");
+	check_halves(
+		profile(start(python, "born.py", .args = {"turns", "3"}), .rate = "199", .min_samples = 600),
+		"job");
 }
 
 EACH_PYTHON(threads, started_during_the_run)
 {
-	check_halves(profile(start(python, "born.py", .args = {"worker"}), .rate = "499", .min_samples = 1500),
-		     "worker");
+	check_halves(
+		profile(start(python, "born.py", .args = {"worker"}), .rate = "499", .min_samples = 1500),
+		"worker");
 }
 
 EACH_PYTHON(threads, that_do_nothing)

@@ -64,8 +64,10 @@ static void take_record(const struct host_record *record)
 /* One tick, with all that was sent before kept in mind. */
 static void tick_of(struct perf_event *event, bool use_loop)
 {
-	/* The program's one pointer is to both: the registers, and the kernel's own view with the event
-	 * behind them. */
+	/*
+	 * The program's one pointer is to both: the registers, and the kernel's own view with the event
+	 * behind them.
+	 */
 	union {
 		struct bpf_perf_event_data_kern kern;
 		struct bpf_perf_event_data data;

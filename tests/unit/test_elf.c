@@ -105,7 +105,8 @@ Test(elf, libc)
 	dlclose(libc);
 }
 
-/* The linked address is not the file offset, the section is the symbol, and the data begins with the cookie.
+/*
+ * The linked address is not the file offset, the section is the symbol, and the data begins with the cookie.
  */
 Test(elf, debian_pythons)
 {

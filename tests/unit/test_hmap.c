@@ -118,7 +118,8 @@ Test(hmap, next_visits_each_once)
 	hmap__free(&map);
 }
 
-/* Few keys and many operations, so that runs of occupied slots are long, wrap around, and are cut everywhere.
+/*
+ * Few keys and many operations, so that runs of occupied slots are long, wrap around, and are cut everywhere.
  */
 Test(hmap, agrees_with_an_array)
 {

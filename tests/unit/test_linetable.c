@@ -54,8 +54,10 @@ Test(linetable, agrees_with_real_pythons)
 	cr_expect_gt(longest, 4096);
 }
 
-/* A table may come cut off at any byte, with any lasti: never a read behind its end, never a line out of
- * nowhere. */
+/*
+ * A table may come cut off at any byte, with any lasti: never a read behind its end, never a line out of
+ * nowhere.
+ */
 Test(linetable, truncated_anywhere)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(linetable_cases); i++) {

@@ -390,7 +390,8 @@ Test(maps, open_file, .init = make_folder, .fini = remove_folder)
 	cr_expect_eq(try_names(is_privileged()), 0);
 }
 
-/* Become an ordinary user who may still look at itself. In a child: the folder is to be removed afterwards.
+/*
+ * Become an ordinary user who may still look at itself. In a child: the folder is to be removed afterwards.
  */
 static void drop_privileges(void)
 {
@@ -416,7 +417,8 @@ Test(maps, open_file_unprivileged, .init = make_folder, .fini = remove_folder)
 	cr_expect_eq(status, 0, "status %x", status);
 }
 
-/* maps pads addresses to eight digits, the names in map_files are not padded; ET_EXEC programs lie that low.
+/*
+ * maps pads addresses to eight digits, the names in map_files are not padded; ET_EXEC programs lie that low.
  */
 Test(maps, low_address, .init = make_folder, .fini = remove_folder)
 {

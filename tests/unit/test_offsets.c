@@ -69,7 +69,8 @@ static void check_values(const struct version *version, bool free_threaded)
 	cr_assert_eq(o.version, word(version, false, "version"));
 	cr_assert_eq(o.free_threaded, free_threaded);
 #define SAME(member, field)                                                                                  \
-	cr_assert_eq(o.member, word(version, free_threaded, field), "%s %s: %u", version->name, field, o.member)
+	cr_assert_eq(o.member, word(version, free_threaded, field), "%s %s: %u", version->name, field,       \
+		     o.member)
 	SAME(runtime_interpreters_head, "runtime_state.interpreters_head");
 	SAME(runtime_finalizing, "runtime_state.finalizing");
 	SAME(interp_id, "interpreter_state.id");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The report to the letter, for given counts. What it says of the profiler's own cost is only looked at for its shape.
+ * The report to the letter, for given counts. What it says of the profiler's own cost is only looked at for
+ * its shape.
  */
 #include "run/report.h"
 
@@ -17,10 +18,14 @@ static struct buf text;
 
 static void start(void)
 {
-	processes[0] = (struct process){ .pid = 12, .command = "python3 app.py", .cpu_end_ns = 5000000000 };
-	processes[1] = (struct process){ .pid = 13, .command = "worker", .cpu_end_ns = 1000000000 };
-	report = (struct report){ .processes = processes, .process_count = 1, .rate_hz = 99, .max_frames = 64,
-				  .wall_ns = 10040000000, .end = "Ctrl-C" };
+	processes[0] = (struct process){.pid = 12, .command = "python3 app.py", .cpu_end_ns = 5000000000};
+	processes[1] = (struct process){.pid = 13, .command = "worker", .cpu_end_ns = 1000000000};
+	report = (struct report){.processes = processes,
+				 .process_count = 1,
+				 .rate_hz = 99,
+				 .max_frames = 64,
+				 .wall_ns = 10040000000,
+				 .end = "Ctrl-C"};
 }
 
 static void stop(void)
@@ -64,8 +69,10 @@ Test(report, an_ordinary_run)
 	report.counts.in_kernel = 10;
 	expect("495 samples of process 12 (python3 app.py) in 10.0 s (Ctrl-C)\n"
 	       "  samples    495 taken, 0 lost, 0 truncated, 0 unverified, 0 without Python frames\n"
-	       "  rate       99 Hz of CPU time asked, 99.0 given; the process used 5.000 s of CPU in 10.04 s\n"
-	       "  state      97.0% holding the GIL, 0.0% collecting garbage, 0.0% with an exception set, 2.0% in the kernel\n");
+	       "  rate       99 Hz of CPU time asked, 99.0 given; the process used 5.000 s of CPU in 10.04 "
+	       "s\n"
+	       "  state      97.0% holding the GIL, 0.0% collecting garbage, 0.0% with an exception set, "
+	       "2.0% in the kernel\n");
 }
 
 Test(report, everything_that_can_happen)
@@ -75,9 +82,13 @@ Test(report, everything_that_can_happen)
 	processes[1].execs = 3;
 	report.counts = (struct symbolize_counts){
 		.samples = 1000,
-		.status = { [PBP_STATUS_COMPLETE] = 900, [PBP_STATUS_DEEP] = 60, [PBP_STATUS_FRAME_FAULT] = 10,
-			    [PBP_STATUS_NO_TARGET] = 1, [PBP_STATUS_NO_TSTATE] = 20, [PBP_STATUS_TSTATE_FAULT] = 4,
-			    [PBP_STATUS_NO_FRAMES] = 5 },
+		.status = {[PBP_STATUS_COMPLETE] = 900,
+			   [PBP_STATUS_DEEP] = 60,
+			   [PBP_STATUS_FRAME_FAULT] = 10,
+			   [PBP_STATUS_NO_TARGET] = 1,
+			   [PBP_STATUS_NO_TSTATE] = 20,
+			   [PBP_STATUS_TSTATE_FAULT] = 4,
+			   [PBP_STATUS_NO_FRAMES] = 5},
 		.tails_completed = 55,
 		.truncated = 2,
 		.unverified = 13,
@@ -91,14 +102,17 @@ Test(report, everything_that_can_happen)
 	report.counters[PBP_COUNTER_LOST_SAMPLE] = 40;
 	report.counters[PBP_COUNTER_LOST_STACK] = 7;
 	expect("1000 samples of 2 processes in 10.0 s (Ctrl-C)\n"
-	       "  samples    1000 taken, 50 lost (40 ring buffer full, 7 ring buffer full for a new stack, 3 stack not known), "
-	       "2 truncated, 13 unverified, 7 with code freed before it was read, 6 beyond the profile's size limit, "
+	       "  samples    1000 taken, 50 lost (40 ring buffer full, 7 ring buffer full for a new stack, 3 "
+	       "stack not known), "
+	       "2 truncated, 13 unverified, 7 with code freed before it was read, 6 beyond the profile's "
+	       "size limit, "
 	       "30 without Python frames (1 Python not found in the process (yet), "
 	       "20 thread without Python thread state (native thread), 4 thread state not readable, "
 	       "5 thread state without frames (thread starting, ending or idle))\n"
 	       "  deep       55 stacks over 64 frames completed and verified from user space\n"
 	       "  rate       99 Hz of CPU time asked, 175.0 given; they used 6.000 s of CPU in 10.04 s\n"
-	       "  state      50.0% holding the GIL, 1.0% collecting garbage, 0.0% with an exception set, 33.3% in the kernel\n"
+	       "  state      50.0% holding the GIL, 1.0% collecting garbage, 0.0% with an exception set, "
+	       "33.3% in the kernel\n"
 	       "  exec       process 12 became another program 1 time; now python3 app.py\n"
 	       "  exec       process 13 became another program 3 times; now worker\n");
 }
@@ -125,7 +139,9 @@ Test(report, one_of_each)
 Test(report, unknown)
 {
 	processes[0].cpu_end_ns = 9999999;
-	expect_part("99 Hz of CPU time asked, n/a given (too little CPU time to say); the process used 0.010 s", true);
+	expect_part(
+		"99 Hz of CPU time asked, n/a given (too little CPU time to say); the process used 0.010 s",
+		true);
 	expect_part("0.0 given", false);
 	expect_part("state", false);
 	processes[0].cpu_end_ns = 10000000;
@@ -182,21 +198,25 @@ Test(report, idle_process)
 	processes[0].pid = child;
 	processes[0].cpu_start_ns = 1000000;
 	processes[0].cpu_end_ns = 1250000;
-	cr_expect(strstr(explain(), "(python3 app.py) used 0.000250 s of CPU in 10.04 s and is stopped by a signal now; "
-				    "CPU time is what is sampled, one sample each 10.1 ms of it"),
+	cr_expect(strstr(explain(),
+			 "(python3 app.py) used 0.000250 s of CPU in 10.04 s and is stopped by a signal now; "
+			 "CPU time is what is sampled, one sample each 10.1 ms of it"),
 		  "%s", text.data);
 	kill(child, SIGKILL);
 	waitpid(child, &status, 0);
-	cr_expect_str_eq(strstr(explain(), " used"), " used 0.000250 s of CPU in 10.04 s; CPU time is what is sampled, "
-						     "one sample each 10.1 ms of it");
+	cr_expect_str_eq(strstr(explain(), " used"),
+			 " used 0.000250 s of CPU in 10.04 s; CPU time is what is sampled, "
+			 "one sample each 10.1 ms of it");
 }
 
 /* With that much CPU time there is another reason, which is not passed off as idleness. */
 Test(report, busy_process_without_samples)
 {
 	report.process_count = 2;
-	cr_expect_str_eq(explain(), "no samples: 2 processes used 6.000000 s of CPU in 10.04 s, so there should be some: "
-				    "this is a fault of the profiler or the kernel");
+	cr_expect_str_eq(
+		explain(),
+		"no samples: 2 processes used 6.000000 s of CPU in 10.04 s, so there should be some: "
+		"this is a fault of the profiler or the kernel");
 	report.counters[PBP_COUNTER_LOST_STACK] = 12;
 	cr_expect_str_eq(explain(), "no samples: all 12 were lost");
 }

@@ -58,8 +58,10 @@ Test(str, header_of_each_layout)
 		cr_expect_eq(info.data_offset, layout->compact_size);
 		cr_expect_eq(info.data_bytes, 10);
 
-		/* An instance of a subclass of str: the pointer to its data follows the larger header, ASCII
-		 * or not. */
+		/*
+		 * An instance of a subclass of str: the pointer to its data follows the larger header, ASCII
+		 * or not.
+		 */
 		make_header(layout, &(struct object){3, 0, 1, 0, 1, 0}, p);
 		cr_assert_eq(py_str__header(layout, p, sizeof(p), &info), 0, "%s", layouts[i].versions);
 		cr_expect(!info.compact);

@@ -210,8 +210,10 @@ Test(summary, zero_samples_with_rows)
 	cr_assert_not_null(strstr(buf.data, "   0.0%    0.0%        1  f"));
 }
 
-/* Every width, names of all kinds and lengths: never wider than asked from 60 columns on, never a crash
- * below. */
+/*
+ * Every width, names of all kinds and lengths: never wider than asked from 60 columns on, never a crash
+ * below.
+ */
 Test(summary, any_width)
 {
 	static const char *const pieces[] = {

@@ -535,8 +535,10 @@ Test(symbolize, completed_tail, .init = start_image, .fini = stop_image)
 	cr_expect_eq(symbolizer.counts.tails_completed, 5);
 	cr_expect(!symbolizer.counts.unverified && !symbolizer.counts.truncated);
 	cr_expect_eq(depth_of_sample(5), 60);
-	/* In the next batch the tail is read and proved again, once for all its samples; nothing else is
-	 * read. */
+	/*
+	 * In the next batch the tail is read and proved again, once for all its samples; nothing else is
+	 * read.
+	 */
 	calls = process.target.remote.stats.calls;
 	for (int i = 0; i < 5; i++)
 		send(&sample);

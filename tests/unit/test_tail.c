@@ -121,8 +121,10 @@ Test(tail, many_chunks, .fini = stop)
 	}
 }
 
-/* One call for a data stack that lies where it did, one more for each chunk that is new; one to prove the
- * link. */
+/*
+ * One call for a data stack that lies where it did, one more for each chunk that is new; one to prove the
+ * link.
+ */
 Test(tail, calls, .init = start, .fini = stop)
 {
 	struct pbp_frame link;
@@ -266,7 +268,8 @@ Test(tail, returned_frames, .init = start, .fini = stop)
 	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED, "the link has returned");
 }
 
-/* The same where the thread has since gone on in another chunk, which leaves the end of the older one unused.
+/*
+ * The same where the thread has since gone on in another chunk, which leaves the end of the older one unused.
  */
 Test(tail, returned_frames_in_an_older_chunk, .init = start, .fini = stop)
 {
@@ -333,8 +336,10 @@ Test(tail, witnesses, .init = start, .fini = stop)
 	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED, "the kernel side has looked at none");
 	version = reader.witnesses.version;
 	cr_assert_eq(version, 1, "it is to look at these");
-	/* Two for each of the five functions at the base, and those 32, 48, ... 192 frames above it, one of
-	 * which is a turn. */
+	/*
+	 * Two for each of the five functions at the base, and those 32, 48, ... 192 frames above it, one of
+	 * which is a turn.
+	 */
 	cr_expect_eq(reader.witnesses.count, 5 * 2 + 6 - 1);
 	cr_expect_eq(reader.witnesses.frames[0], image.stack[0].address, "the base is one");
 
@@ -389,7 +394,8 @@ Test(tail, the_list_before, .init = start, .fini = stop)
 	cr_expect_eq(follow(&before, &link), TAIL_COMPLETE, "with the one before");
 }
 
-/* Functions that call each other in a circle are one turn each; frames that are all different are too many.
+/*
+ * Functions that call each other in a circle are one turn each; frames that are all different are too many.
  */
 Test(tail, turns, .init = start, .fini = stop)
 {

@@ -126,8 +126,10 @@ Test(tick, lists)
 		host.task.pid++;
 		expect_found("the second thread", 1);
 
-		/* The thread gets another state: what was found before no longer holds, and is looked for at
-		 * once. */
+		/*
+		 * The thread gets another state: what was found before no longer holds, and is looked for at
+		 * once.
+		 */
 		image__make_thread(&image, first, image__at(&image, IMAGE_INTERP), 12345);
 		image__make_thread(&image, second, image__at(&image, IMAGE_INTERP), host.task.thread.fsbase);
 		image__put(second + image.target.offsets.thread_current_frame,

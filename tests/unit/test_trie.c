@@ -104,11 +104,13 @@ Test(trie, bound_counts_the_root)
 
 Test(trie, walk_enters_and_leaves_in_order)
 {
-	/*   1      4
+	/*
+	 *   1      4
 	 *  / \
 	 * 2   3
 	 *      \
-	 *       5     */
+	 *       5
+	 */
 	static const struct {
 		uint32_t node;
 		bool entering;

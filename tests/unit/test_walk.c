@@ -26,8 +26,10 @@ Test(walk, ordinary_stack_of_every_version)
 	}
 }
 
-/* The chain of 3.13 and 3.14 ends in the marker of the first entry from C; that of 3.15 in the thread's
- * sentinel, which is none. */
+/*
+ * The chain of 3.13 and 3.14 ends in the marker of the first entry from C; that of 3.15 in the thread's
+ * sentinel, which is none.
+ */
 Test(walk, outermost_frame)
 {
 	for (int minor = 13; minor <= 15; minor++) {
@@ -188,7 +190,8 @@ Test(walk, page_borders)
 	}
 }
 
-/* Deep stacks take a read for each page, not for each frame, and none for the identity of code that recurs.
+/*
+ * Deep stacks take a read for each page, not for each frame, and none for the identity of code that recurs.
  */
 Test(walk, reads)
 {
@@ -262,7 +265,8 @@ Test(walk, limit)
 	image__free(&image);
 }
 
-/* What is left of the chain when the budget has been spent may be no Python frame: then the stack is whole.
+/*
+ * What is left of the chain when the budget has been spent may be no Python frame: then the stack is whole.
  */
 Test(walk, as_deep_as_the_budget)
 {
@@ -350,7 +354,8 @@ Test(walk, garbage_pointers)
 		start(minor);
 		push_ordinary();
 		for (size_t i = 0; i < ARRAY_SIZE(garbage); i++) {
-			/* The caller of the third frame from the leaf; the current frame; the thread state.
+			/*
+			 * The caller of the third frame from the leaf; the current frame; the thread state.
 			 */
 			image__put(image.stack[3].address + image.target.offsets.frame_previous, garbage[i],
 				   8);
@@ -439,8 +444,10 @@ Test(walk, same_address_elsewhere)
 	push_ordinary();
 	take_tick();
 
-	/* Another process has other code at the same address; its interpreter has freed as much as the first
-	 * one's. */
+	/*
+	 * Another process has other code at the same address; its interpreter has freed as much as the first
+	 * one's.
+	 */
 	host.task.tgid = 99;
 	set_target();
 	image__set_version(&image, 3, 123);

@@ -15,8 +15,10 @@ struct width_range {
 	unsigned int columns;
 };
 
-/* Ascending. 0: control and combining characters, joiners, selectors; 2: East_Asian_Width W and F (Unicode
- * 15). */
+/*
+ * Ascending. 0: control and combining characters, joiners, selectors; 2: East_Asian_Width W and F (Unicode
+ * 15).
+ */
 static const struct width_range width_ranges[] = {
 	{0x0000, 0x001f, 0},   {0x007f, 0x009f, 0},   {0x0300, 0x036f, 0},   {0x0483, 0x0489, 0},
 	{0x0591, 0x05bd, 0},   {0x05bf, 0x05bf, 0},   {0x05c1, 0x05c2, 0},   {0x05c4, 0x05c5, 0},
@@ -141,8 +143,10 @@ size_t utf8_fit_end(const char *s, size_t len, size_t columns)
 {
 	size_t width = utf8_width(s, len), pos = 0, more = 0;
 
-	/* Dropping from the front until the rest fits reads forwards only; the accents of a dropped one go
-	 * too. */
+	/*
+	 * Dropping from the front until the rest fits reads forwards only; the accents of a dropped one go
+	 * too.
+	 */
 	while (pos < len) {
 		size_t char_len = step(s + pos, len - pos, &more);
 

@@ -21,7 +21,8 @@ unsigned int utf8_columns(uint32_t code);
 /* Columns of a text. A byte that is not UTF-8 counts as one column, here and below. */
 size_t utf8_width(const char *s, size_t len);
 
-/* Bytes of the longest beginning of a text that fits in `columns`; never parts a character from its accents.
+/*
+ * Bytes of the longest beginning of a text that fits in `columns`; never parts a character from its accents.
  */
 size_t utf8_fit(const char *s, size_t len, size_t columns);
 

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Address of the main program's ELF program headers (AT_PHDR): lies inside its image. 0 or -errno (-ENOENT:
- * none). */
+/*
+ * Address of the main program's ELF program headers (AT_PHDR): lies inside its image. 0 or -errno (-ENOENT:
+ * none).
+ */
 int auxv__program_headers(pid_t pid, uint64_t *addr);

@@ -213,8 +213,10 @@ int elf__vaddr_of_offset(const struct elf *elf, uint64_t offset, uint64_t *vaddr
 		if (segment->p_type != PT_LOAD || !segment->p_filesz || offset < start ||
 		    (offset > segment->p_offset && offset - segment->p_offset >= segment->p_filesz))
 			continue;
-		/* The page where one segment ends and the next begins is mapped by both; a mapping that
-		 * starts there is the next one's. */
+		/*
+		 * The page where one segment ends and the next begins is mapped by both; a mapping that
+		 * starts there is the next one's.
+		 */
 		if (!found || start == offset)
 			found = segment;
 	}

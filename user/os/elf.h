@@ -18,8 +18,10 @@ struct elf_symbol {
 
 struct elf;
 
-/* fd stays the caller's and must stay open until elf__close. 0; -ENOEXEC for a file that is not a 64-bit little-endian
- * ELF of this machine; -errno. */
+/*
+ * fd stays the caller's and must stay open until elf__close. 0; -ENOEXEC for a file that is not a 64-bit little-endian
+ * ELF of this machine; -errno.
+ */
 int elf__open(struct elf **out, int fd);
 void elf__close(struct elf *elf);
 
@@ -35,8 +37,10 @@ int elf__vaddr_of_offset(const struct elf *elf, uint64_t offset, uint64_t *vaddr
 
 /* Address and size of a loaded section by name. 0 or -ENOENT (also when the section table is absent or broken). */
 int elf__section(const struct elf *elf, const char *name, uint64_t *vaddr, uint64_t *size);
-/* A defined symbol from the dynamic symbols (by PT_DYNAMIC + DT_HASH/DT_GNU_HASH or by section headers), else .symtab.
- * Local symbols and thread-local ones (vaddr is their offset in the TLS block) are found too. 0 or -ENOENT. */
+/*
+ * A defined symbol from the dynamic symbols (by PT_DYNAMIC + DT_HASH/DT_GNU_HASH or by section headers), else .symtab.
+ * Local symbols and thread-local ones (vaddr is their offset in the TLS block) are found too. 0 or -ENOENT.
+ */
 int elf__symbol(const struct elf *elf, const char *name, struct elf_symbol *out);
 /*
  * Could the file export this symbol? Asks DT_GNU_HASH's Bloom filter only, in two short reads: false is certain, true is true or

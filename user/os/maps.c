@@ -331,14 +331,17 @@ static int open_exe(pid_t pid, const struct map_entry *entry)
 	if (len < 0 || stat(link, &st))
 		return -errno;
 	target[len] = '\0';
-	/* Both names come from the kernel, so with an equal inode they stand in for the device; a file cannot
-	 * be mapped from behind its end. */
+	/*
+	 * Both names come from the kernel, so with an equal inode they stand in for the device; a file cannot
+	 * be mapped from behind its end.
+	 */
 	same = st.st_ino == entry->inode && !strcmp(target, entry->path) &&
 	       entry->offset < (uint64_t)st.st_size;
 	return open_path(pid, link, entry, same);
 }
 
-/* The printed path behind a prefix, as it is or without the " (deleted)" that may or may not be the kernel's.
+/*
+ * The printed path behind a prefix, as it is or without the " (deleted)" that may or may not be the kernel's.
  */
 static int open_printed(pid_t pid, const char *prefix, const struct map_entry *entry)
 {

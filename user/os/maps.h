@@ -17,8 +17,10 @@ struct map_entry {
 	uint32_t dev_major, dev_minor;
 	uint64_t inode;       /* 0 = anonymous */
 	bool read, write, exec;
-	/* As the kernel prints it, with \012 (its only escape) decoded and " (deleted)" left on; "" if none. Owned by
-	 * struct maps. */
+	/*
+	 * As the kernel prints it, with \012 (its only escape) decoded and " (deleted)" left on; "" if none. Owned by
+	 * struct maps.
+	 */
 	char *path;
 };
 
@@ -28,8 +30,10 @@ struct maps {
 
 /* Parse a whole maps text (need not be NUL-terminated). Malformed lines are skipped. 0 or -ENOMEM. Pure. */
 int maps__parse(struct maps *maps, const char *text, size_t len);
-/* Read and parse /proc/PID/maps. 0 or -errno (-EACCES/-EPERM when not permitted; -ESRCH when gone or a kernel
- * thread: an empty file). */
+/*
+ * Read and parse /proc/PID/maps. 0 or -errno (-EACCES/-EPERM when not permitted; -ESRCH when gone or a kernel
+ * thread: an empty file).
+ */
 int maps__read(struct maps *maps, pid_t pid);
 void maps__free(struct maps *maps);
 

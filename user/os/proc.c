@@ -36,8 +36,10 @@ static ssize_t read_text(const char *path, char *text, size_t size)
 			break;
 		len += got;
 	}
-	/* Some files of a task that has just died read as an error, others as empty; what came before it
-	 * counts. */
+	/*
+	 * Some files of a task that has just died read as an error, others as empty; what came before it
+	 * counts.
+	 */
 	if (got < 0 && !len) {
 		got = -errno;
 		close(fd);

@@ -46,8 +46,10 @@ int proc__children(pid_t pid, struct proc_tasks *out);
 /* The process that a thread id belongs to, 0 when there is no such thread. */
 pid_t proc__process_of(pid_t tid);
 
-/* Effective capabilities of this process (bit mask of CAP_*), and whether uid 0 is only so inside a user namespace
- * (/proc/self/uid_map is not the identity over the whole range). 0 or -errno. */
+/*
+ * Effective capabilities of this process (bit mask of CAP_*), and whether uid 0 is only so inside a user namespace
+ * (/proc/self/uid_map is not the identity over the whole range). 0 or -errno.
+ */
 int proc__own_caps(uint64_t *effective, bool *in_user_ns);
 
 /* Peak or current resident memory of this process in bytes (VmRSS of /proc/self/status). */

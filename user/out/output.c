@@ -206,7 +206,8 @@ int output__open(struct output *out, const char *path, const struct writer *writ
 	return err;
 }
 
-/* Close the temporary file and give it its final name. Some file systems report a failed write at close only.
+/*
+ * Close the temporary file and give it its final name. Some file systems report a failed write at close only.
  */
 static int publish(struct output *out)
 {

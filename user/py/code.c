@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A round of reading takes three system calls, whatever the number of code objects: their headers; the first part of the names and
- * line tables that the headers point to; the rest of the long ones, together with the identities once more. If an identity
- * has changed by then, the object was freed meanwhile and what was read is not used. What the kernel side has sent of a code object
- * stands for the first two calls; if it is whole, nothing is read.
+ * A round of reading takes three system calls, whatever the number of code objects: their headers; the first
+ * part of the names and line tables that the headers point to; the rest of the long ones, together with the
+ * identities once more. If an identity has changed by then, the object was freed meanwhile and what was read
+ * is not used. What the kernel side has sent of a code object stands for the first two calls; if it is whole,
+ * nothing is read.
  */
 #include "py/code.h"
 
@@ -15,16 +16,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define ROUND_CODES	 340 /* three segments each stay within IOV_MAX; hundreds of long ones take a call more */
+#define ROUND_CODES 340 /* three segments each stay within IOV_MAX; hundreds of long ones take a call more   \
+			 */
 #define HEADER_BYTES	 256 /* at least sizeof(PyCodeObject) without its bytecode */
 #define STRING_BYTES	 256 /* first read of a string object */
 #define TABLE_BYTES	 512 /* first read of a line table */
 #define OBJECT_MIN_BYTES 80  /* header of any string or bytes object: read even across a page border */
 #define TABLE_MAX	 (64u << 20)
-#define ROUND_BYTES_MAX	 TABLE_MAX /* copies of long objects in one round: any number of code objects may share one */
-#define PAGE_BYTES	 4096u
-#define NAMES_BYTES_MAX	 (64u << 20) /* of all names of a run: a target may make up new ones without end */
-#define BEYOND		 "[name beyond the profile's size limit]"
+/* copies of long objects in one round: any number of code objects may share one */
+#define ROUND_BYTES_MAX TABLE_MAX
+#define PAGE_BYTES	4096u
+#define NAMES_BYTES_MAX (64u << 20) /* of all names of a run: a target may make up new ones without end */
+#define BEYOND		"[name beyond the profile's size limit]"
 
 /* One object that is read in two parts, because its length is in it. */
 struct part {
@@ -53,13 +56,15 @@ struct pending {
 struct round {
 	struct code_cache *cache;
 	struct py_target *target;
-	bool readable; /* may the process be read? */
+	bool readable;	   /* may the process be read? */
 	size_t rest_bytes; /* allocated for what is long */
 	struct pending *items;
 	size_t count;
 	VEC(struct remote_segment) segments;
 	VEC(size_t *) lengths; /* where the length that came of each segment goes */
-	/* Is the type of code objects not known yet, the first one's is looked at: it must be named "code". */
+	/*
+	 * Is the type of code objects not known yet, the first one's is looked at: it must be named "code".
+	 */
 	py_addr type;
 	uint8_t type_name_pointer[8];
 	char type_name[sizeof("code")];
@@ -68,7 +73,7 @@ struct round {
 
 void code_cache__init(struct code_cache *cache, struct strtab *strings)
 {
-	*cache = (struct code_cache){ .strings = strings };
+	*cache = (struct code_cache){.strings = strings};
 }
 
 void code_cache__clear(struct code_cache *cache)
@@ -113,7 +118,7 @@ uint32_t code_cache__find(const struct code_cache *cache, py_addr code, uint32_t
 
 uint32_t py_code_ident(const struct pbp_target *layout, const uint8_t *header, size_t len)
 {
-	__u64 words[PBP_IDENT_BYTES / 8] = { 0 };
+	__u64 words[PBP_IDENT_BYTES / 8] = {0};
 	size_t bytes = min_u64(layout->co_ident_bytes, sizeof(words));
 
 	if (layout->co_ident == PBP_NONE || layout->co_ident + bytes > len)
@@ -126,8 +131,9 @@ uint32_t py_code_ident(const struct pbp_target *layout, const uint8_t *header, s
 static int add_segment(struct round *round, py_addr addr, void *dest, size_t len, size_t *got)
 {
 	*got = 0;
-	return vec__push(&round->lengths, got) ?:
-	       vec__push(&round->segments, ((struct remote_segment){ .addr = addr, .dest = dest, .len = len }));
+	return vec__push(&round->lengths, got)
+		       ?: vec__push(&round->segments,
+				    ((struct remote_segment){.addr = addr, .dest = dest, .len = len}));
 }
 
 static int read_segments(struct round *round)
@@ -154,7 +160,8 @@ static int read_segments(struct round *round)
 
 static size_t header_bytes(const struct py_offsets *offsets)
 {
-	return min_u64(offsets->code_size, HEADER_BYTES); /* more than layout.co_bytes, which is what is used of it */
+	return min_u64(offsets->code_size,
+		       HEADER_BYTES); /* more than layout.co_bytes, which is what is used of it */
 }
 
 static int read_headers(struct round *round)
@@ -188,25 +195,31 @@ static int read_headers(struct round *round)
 
 static size_t first_part_bytes(py_addr addr, size_t most)
 {
-	/* Up to the end of the page, since the next one need not exist; but a whole object header in any case. */
+	/*
+	 * Up to the end of the page, since the next one need not exist; but a whole object header in any
+	 * case.
+	 */
 	return max_u64(OBJECT_MIN_BYTES, min_u64(most, PAGE_BYTES - addr % PAGE_BYTES));
 }
 
 static int add_part(struct round *round, struct part *part, py_addr addr, uint8_t *bytes, size_t most)
 {
-	*part = (struct part){ .address = addr, .bytes = bytes };
+	*part = (struct part){.address = addr, .bytes = bytes};
 	return add_segment(round, addr, bytes, first_part_bytes(addr, most), &part->len);
 }
 
-/* One of the parts of an offer, or, where the kernel side could not read enough to say how long it is, as any other. */
-static int take_part(struct round *round, struct pending *item, struct part *part, py_addr addr, const uint8_t *sent,
-		     size_t len, uint8_t *bytes, size_t most)
+/*
+ * One of the parts of an offer, or, where the kernel side could not read enough to say how long it is, as any
+ * other.
+ */
+static int take_part(struct round *round, struct pending *item, struct part *part, py_addr addr,
+		     const uint8_t *sent, size_t len, uint8_t *bytes, size_t most)
 {
 	if (!item->offer || len < OBJECT_MIN_BYTES) {
 		item->was_read = true;
 		return add_part(round, part, addr, bytes, most);
 	}
-	*part = (struct part){ .address = addr, .bytes = bytes, .len = min_u64(len, most) };
+	*part = (struct part){.address = addr, .bytes = bytes, .len = min_u64(len, most)};
 	part->offered = part->len;
 	memcpy(bytes, sent, part->len);
 	return 0;
@@ -236,7 +249,10 @@ static void decode_header(struct round *round, struct pending *item)
 	item->code.code_bytes = units < UINT32_MAX / 2 ? units * 2 : 0;
 }
 
-/* The type that most of the round's objects have, by majority vote: a stray that is no code object must not decide. */
+/*
+ * The type that most of the round's objects have, by majority vote: a stray that is no code object must not
+ * decide.
+ */
 static py_addr common_type(const struct round *round)
 {
 	py_addr type = 0;
@@ -268,8 +284,8 @@ static int read_first_parts(struct round *round)
 	}
 	round->type = round->cache->code_type ? 0 : common_type(round);
 	if (!err && round->type)
-		err = add_segment(round, round->type + round->target->offsets.type_name, round->type_name_pointer, 8,
-				  &round->type_len);
+		err = add_segment(round, round->type + round->target->offsets.type_name,
+				  round->type_name_pointer, 8, &round->type_len);
 	return err ?: read_segments(round);
 }
 
@@ -391,7 +407,7 @@ static uint32_t intern_string(struct round *round, const struct part *part)
 {
 	struct py_str_layout layout = string_layout(&round->target->offsets);
 	struct py_str_info info;
-	struct buf text = { 0 };
+	struct buf text = {0};
 	uint32_t id = 0;
 
 	if (strtab__bytes(round->cache->strings) > NAMES_BYTES_MAX)
@@ -415,12 +431,15 @@ static bool is_shim(struct round *round, const struct py_code *code)
 	       (!strcmp(function, "<interpreter trampoline>") && !strcmp(file, "<shim>"));
 }
 
-/* Freed meanwhile: what the kernel side sent must do. A line table may be cut, then lines beyond are unknown. */
+/*
+ * Freed meanwhile: what the kernel side sent must do. A line table may be cut, then lines beyond are unknown.
+ */
 static bool falls_back_on_offer(struct round *round, struct pending *item)
 {
 	uint32_t data = round->target->offsets.bytes_data;
 
-	if (item->name.offered < item->name.want || item->file.offered < item->file.want || item->table.offered < data)
+	if (item->name.offered < item->name.want || item->file.offered < item->file.want ||
+	    item->table.offered < data)
 		return false;
 	item->table.want = min_u64(item->table.want, item->table.offered);
 	return true;
@@ -522,14 +541,14 @@ static int want_code(struct round *round, py_addr code, uint32_t ident, const st
 	if (!round->items)
 		return -ENOMEM;
 	item = &round->items[round->count++];
-	*item = (struct pending){ .offer = offer, .code = { .address = code, .ident = ident } };
+	*item = (struct pending){.offer = offer, .code = {.address = code, .ident = ident}};
 	return round->count == ROUND_CODES ? load_round(round) : 0;
 }
 
-int code_cache__load(struct code_cache *cache, struct py_target *target, const struct pbp_frame *frames, size_t count,
-		     bool readable)
+int code_cache__load(struct code_cache *cache, struct py_target *target, const struct pbp_frame *frames,
+		     size_t count, bool readable)
 {
-	struct round round = { .cache = cache, .target = target, .readable = readable };
+	struct round round = {.cache = cache, .target = target, .readable = readable};
 	int err = 0;
 
 	if (!cache->code_type)

@@ -54,7 +54,8 @@ struct bytes {
 	const uint8_t *at, *end;
 };
 
-/* Six bits a byte, least significant first, bit 6 = more follow. False when it is cut short or over 32 bits.
+/*
+ * Six bits a byte, least significant first, bit 6 = more follow. False when it is cut short or over 32 bits.
  */
 static bool read_varint(struct bytes *bytes, uint32_t *out)
 {
@@ -96,8 +97,10 @@ enum {
 	CODE_NONE = 15,
 };
 
-/* Change of the line by an entry whose first byte is already read. Column bytes are left for the caller to
- * skip. */
+/*
+ * Change of the line by an entry whose first byte is already read. Column bytes are left for the caller to
+ * skip.
+ */
 static bool read_line_delta(struct bytes *bytes, unsigned int code, int64_t *delta)
 {
 	*delta = 0;

@@ -22,8 +22,10 @@
 /* What a free-threaded PyObject is longer than one of a GIL build (Include/object.h). */
 #define FREE_THREADED_HEADER 16
 
-/* Structs whose size the table holds; X(identifier, CPython's name, smallest and largest believable size,
- * position per minor). */
+/*
+ * Structs whose size the table holds; X(identifier, CPython's name, smallest and largest believable size,
+ * position per minor).
+ */
 #define STRUCTS(X)                                                                                           \
 	X(RUNTIME, "runtime_state", 1024, 16 << 20, 24, 24, 24)                                              \
 	X(INTERPRETER, "interpreter_state", 1024, 16 << 20, 48, 48, 48)                                      \
@@ -57,8 +59,10 @@ static const struct {
 
 /* Where a field's offset comes from: a u64 of the table ... */
 #define AT(v313, v314, v315) .at = {v313, v314, v315}
-/* ... or a constant of the minor, for fields that the table lacks; in_object: free-threaded builds have it 16
- * bytes later. */
+/*
+ * ... or a constant of the minor, for fields that the table lacks; in_object: free-threaded builds have it 16
+ * bytes later.
+ */
 #define CONSTANT(v313, v314, v315) .is_constant = true, .at = {v313, v314, v315}
 #define IN_OBJECT		   .in_object = true
 

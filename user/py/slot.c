@@ -134,8 +134,10 @@ static int use_module(struct search *search, struct slot *slot, uint64_t tls_ind
 	return 0;
 }
 
-/* A TLS descriptor's argument is the offset from fsbase, or points to a tls_index
- * (sysdeps/x86_64/dl-tlsdesc.h). */
+/*
+ * A TLS descriptor's argument is the offset from fsbase, or points to a tls_index
+ * (sysdeps/x86_64/dl-tlsdesc.h).
+ */
 static int use_descriptor(struct search *search, struct slot *slot, uint64_t descriptor, int64_t offset)
 {
 	int64_t argument;
@@ -235,8 +237,10 @@ static int check_thread(struct search *search, const struct slot *slot, uint64_t
 	return owner == fsbase ? 1 : -1;
 }
 
-/* A thread that ends meanwhile may give a wrong answer, so a few are forgiven. Number of right answers, 0 =
- * refused. */
+/*
+ * A thread that ends meanwhile may give a wrong answer, so a few are forgiven. Number of right answers, 0 =
+ * refused.
+ */
 static size_t check(struct search *search, const struct slot *slot)
 {
 	size_t right = 0, empty = 0, wrong = 0;

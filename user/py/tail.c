@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Layout of a data stack chunk: CPython's _PyStackChunk in Include/internal/pycore_pystate.h / cpython/pystate.h, 3.11 to 3.15:
- * {previous, size, top, data[]}, the newest one first in the thread state.
+ * Layout of a data stack chunk: CPython's _PyStackChunk in Include/internal/pycore_pystate.h /
+ * cpython/pystate.h, 3.11 to 3.15: {previous, size, top, data[]}, the newest one first in the thread state.
  */
 #include "py/tail.h"
 
@@ -10,17 +10,17 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#define CHUNK_PREVIOUS	  0
-#define CHUNK_SIZE	  8
-#define CHUNK_TOP	  16 /* words of data[] in use; kept up to date in all but the newest */
-#define CHUNK_DATA	  24
-#define CHUNK_BYTES	  16384u /* of nearly every chunk; only a huge frame gets a larger one */
-#define CHUNK_BYTES_MAX	  (16u << 20)
+#define CHUNK_PREVIOUS	   0
+#define CHUNK_SIZE	   8
+#define CHUNK_TOP	   16 /* words of data[] in use; kept up to date in all but the newest */
+#define CHUNK_DATA	   24
+#define CHUNK_BYTES	   16384u /* of nearly every chunk; only a huge frame gets a larger one */
+#define CHUNK_BYTES_MAX	   (16u << 20)
 #define SNAPSHOT_BYTES_MAX (32u << 20) /* of one thread: PY_TAIL_MAX frames with some locals each */
 #define GENERATORS_MAX	   16384       /* frames outside the data stack that one tail may need, a call each */
-#define CHUNKS_MAX	  (SNAPSHOT_BYTES_MAX / CHUNK_BYTES)
-#define SEGMENTS_MAX	  512
-#define LINKS_MAX	  (4 * PY_TAIL_MAX) /* steps of a chain, entry markers included */
+#define CHUNKS_MAX	   (SNAPSHOT_BYTES_MAX / CHUNK_BYTES)
+#define SEGMENTS_MAX	   512
+#define LINKS_MAX	   (4 * PY_TAIL_MAX) /* steps of a chain, entry markers included */
 
 static int grow_bytes(struct tail_reader *reader, size_t len)
 {
@@ -29,7 +29,10 @@ static int grow_bytes(struct tail_reader *reader, size_t len)
 	return vec__reserve(&reader->bytes, len);
 }
 
-/* The chunks of the last snapshot, all in one call with the thread state's two fields. Returns how many still hold. */
+/*
+ * The chunks of the last snapshot, all in one call with the thread state's two fields. Returns how many still
+ * hold.
+ */
 static int read_predicted(struct tail_reader *reader, struct py_target *target, py_addr newest_and_top[2])
 {
 	const struct py_offsets *offsets = &target->offsets;
@@ -37,12 +40,15 @@ static int read_predicted(struct tail_reader *reader, struct py_target *target, 
 	size_t count = min_u64(reader->chunks.len, SEGMENTS_MAX - 2), valid = 0;
 	int err;
 
-	segments[0] = (struct remote_segment){ reader->tstate + offsets->thread_datastack_chunk, &newest_and_top[0], 8, 0 };
-	segments[1] = (struct remote_segment){ reader->tstate + offsets->thread_datastack_top, &newest_and_top[1], 8, 0 };
+	segments[0] = (struct remote_segment){reader->tstate + offsets->thread_datastack_chunk,
+					      &newest_and_top[0], 8, 0};
+	segments[1] = (struct remote_segment){reader->tstate + offsets->thread_datastack_top,
+					      &newest_and_top[1], 8, 0};
 	for (size_t i = 0; i < count; i++) {
 		struct tail_chunk *chunk = &reader->chunks.items[i];
 
-		segments[2 + i] = (struct remote_segment){ chunk->address, reader->bytes.items + chunk->offset, chunk->len, 0 };
+		segments[2 + i] = (struct remote_segment){chunk->address, reader->bytes.items + chunk->offset,
+							  chunk->len, 0};
 	}
 	err = remote__read_batch(&target->remote, segments, 2 + count);
 	if (err)
@@ -62,10 +68,11 @@ static int read_predicted(struct tail_reader *reader, struct py_target *target, 
 }
 
 /* Append the chunk at `address` to the snapshot; *previous is the next one. */
-static int read_chunk(struct tail_reader *reader, struct py_target *target, py_addr address, py_addr *previous)
+static int read_chunk(struct tail_reader *reader, struct py_target *target, py_addr address,
+		      py_addr *previous)
 {
-	struct tail_chunk chunk = { .address = address, .offset = reader->bytes.len };
-	struct remote_segment segment = { .addr = address, .len = CHUNK_BYTES };
+	struct tail_chunk chunk = {.address = address, .offset = reader->bytes.len};
+	struct remote_segment segment = {.addr = address, .len = CHUNK_BYTES};
 	uint64_t size;
 	int err = reader->chunks.len < CHUNKS_MAX ? grow_bytes(reader, CHUNK_BYTES) : -E2BIG;
 
@@ -83,7 +90,8 @@ static int read_chunk(struct tail_reader *reader, struct py_target *target, py_a
 	if (size > segment.got) {
 		err = grow_bytes(reader, size);
 		if (!err)
-			err = remote__read(&target->remote, address, reader->bytes.items + chunk.offset, size);
+			err = remote__read(&target->remote, address, reader->bytes.items + chunk.offset,
+					   size);
 		if (err)
 			return err;
 	}
@@ -114,10 +122,11 @@ static void forget_snapshot(struct tail_reader *reader)
 
 int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, py_addr tstate)
 {
-	py_addr newest_and_top[2] = { 0 }, next;
+	py_addr newest_and_top[2] = {0}, next;
 	int valid, err = 0;
 
-	if (target->offsets.thread_datastack_chunk == PY_ABSENT || target->offsets.thread_datastack_top == PY_ABSENT)
+	if (target->offsets.thread_datastack_chunk == PY_ABSENT ||
+	    target->offsets.thread_datastack_top == PY_ABSENT)
 		return -ENOTSUP;
 	if (reader->tstate != tstate) {
 		keep_chunks(reader, 0);
@@ -132,7 +141,8 @@ int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, 
 	reader->top = newest_and_top[1];
 	next = newest_and_top[0];
 	if (valid)
-		next = load_u64(reader->bytes.items + reader->chunks.items[valid - 1].offset + CHUNK_PREVIOUS);
+		next = load_u64(reader->bytes.items + reader->chunks.items[valid - 1].offset +
+				CHUNK_PREVIOUS);
 	while (next && !err)
 		err = read_chunk(reader, target, next, &next);
 	if (err)
@@ -140,7 +150,10 @@ int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, 
 	return err;
 }
 
-/* End of what is in use of a chunk. Frames that were popped may lie behind it, also in chunks that others have been put on. */
+/*
+ * End of what is in use of a chunk. Frames that were popped may lie behind it, also in chunks that others
+ * have been put on.
+ */
 static py_addr live_end(const struct tail_reader *reader, size_t index)
 {
 	const struct tail_chunk *chunk = &reader->chunks.items[index];
@@ -152,7 +165,10 @@ static py_addr live_end(const struct tail_reader *reader, size_t index)
 	return words < (chunk->len - CHUNK_DATA) / 8 ? chunk->address + CHUNK_DATA + words * 8 : end;
 }
 
-/* The copy of `len` bytes at `address`, NULL when they are not in a live part of the data stack. *hint: the chunk to try first. */
+/*
+ * The copy of `len` bytes at `address`, NULL when they are not in a live part of the data stack. *hint: the
+ * chunk to try first.
+ */
 static const uint8_t *in_snapshot(const struct tail_reader *reader, py_addr address, size_t len, size_t *hint)
 {
 	for (size_t tried = 0; tried < reader->chunks.len; tried++) {
@@ -182,7 +198,8 @@ static struct frame_view view_frame(const struct pbp_target *layout, const uint8
 	struct frame_view view = {
 		.previous = load_u64(bytes + layout->fr_previous),
 		.code = load_u64(bytes + layout->fr_code) & ~(uint64_t)layout->fr_tag_mask,
-		.instr = layout->fr_instr_is_index ? load_u32(bytes + layout->fr_instr) : load_u64(bytes + layout->fr_instr),
+		.instr = layout->fr_instr_is_index ? load_u32(bytes + layout->fr_instr)
+						   : load_u64(bytes + layout->fr_instr),
 	};
 
 	if (layout->fr_owner != PBP_NONE)
@@ -192,8 +209,9 @@ static struct frame_view view_frame(const struct pbp_target *layout, const uint8
 }
 
 /*
- * A frame from the snapshot, or, when it lives in a generator object or on the C stack, from the target. Any other frame that is not
- * in a live part of the data stack has been popped: its bytes may still look right, so they must not be read.
+ * A frame from the snapshot, or, when it lives in a generator object or on the C stack, from the target. Any
+ * other frame that is not in a live part of the data stack has been popped: its bytes may still look right,
+ * so they must not be read.
  */
 static int load_frame(struct tail_reader *reader, struct py_target *target, py_addr address, size_t *hint,
 		      struct frame_view *view)
@@ -203,7 +221,8 @@ static int load_frame(struct tail_reader *reader, struct py_target *target, py_a
 	uint8_t bytes[PBP_FRAME_BYTES];
 
 	if (!copy) {
-		if (reader->outside++ >= GENERATORS_MAX || remote__read(&target->remote, address, bytes, min_u64(layout->fr_bytes, sizeof(bytes))))
+		if (reader->outside++ >= GENERATORS_MAX ||
+		    remote__read(&target->remote, address, bytes, min_u64(layout->fr_bytes, sizeof(bytes))))
 			return -EFAULT;
 		*view = view_frame(layout, bytes);
 		return view->other || view->owner == OWNER_GENERATOR ? 0 : -EFAULT;
@@ -230,7 +249,7 @@ static int note_code(struct tail_reader *reader, py_addr code)
 
 static int note_frame(struct tail_reader *reader, py_addr address, const struct frame_view *view)
 {
-	struct pbp_frame frame = { .code = view->code, .instr = view->instr };
+	struct pbp_frame frame = {.code = view->code, .instr = view->instr};
 
 	return vec__push(&reader->frames, frame) ?:
 	       vec__push(&reader->addresses, address) ?:
@@ -268,25 +287,27 @@ static bool confirm(struct tail_reader *reader, struct py_target *target, py_add
 	size_t count = bytes ? reader->codes.len : 0;
 	struct remote_segment *segments = calloc(count + 1, sizeof(*segments));
 	__u64(*idents)[PBP_IDENT_BYTES / 8] = calloc(count + 1, sizeof(*idents));
-	uint8_t frame[PBP_FRAME_BYTES] = { 0 };
+	uint8_t frame[PBP_FRAME_BYTES] = {0};
 	struct frame_view view;
 	bool same = false;
 
 	if (!segments || !idents)
 		goto out;
 	for (size_t i = 0; i < count; i++)
-		segments[i] = (struct remote_segment){ reader->codes.items[i] + layout->co_ident, idents[i], bytes, 0 };
-	segments[count] = (struct remote_segment){ link, frame, layout->fr_bytes, 0 };
+		segments[i] = (struct remote_segment){reader->codes.items[i] + layout->co_ident, idents[i],
+						      bytes, 0};
+	segments[count] = (struct remote_segment){link, frame, layout->fr_bytes, 0};
 	if (remote__read_batch(&target->remote, segments, count + 1))
 		goto out;
 	for (size_t i = 0; i < count; i++) {
 		if (segments[i].got < bytes)
 			goto out;
-		reader->code_idents.items[i] = bytes == 4 ? (uint32_t)idents[i][0] :
-							    pbp_ident_fold(idents[i], ARRAY_SIZE(idents[i]));
+		reader->code_idents.items[i] = bytes == 4 ? (uint32_t)idents[i][0]
+							  : pbp_ident_fold(idents[i], ARRAY_SIZE(idents[i]));
 	}
 	view = view_frame(layout, frame);
-	same = segments[count].got == layout->fr_bytes && is_link(&view, expected) && view.previous == previous;
+	same = segments[count].got == layout->fr_bytes && is_link(&view, expected) &&
+	       view.previous == previous;
 out:
 	free(segments);
 	free(idents);
@@ -301,13 +322,14 @@ static void finish_frames(struct tail_reader *reader)
 		const uint64_t *index = hmap__get(&reader->idents, frame->code);
 
 		frame->ident = reader->code_idents.items[*index];
-		reader->hash = hmap_mix(reader->hash ^ frame->code) + hmap_mix(frame->instr ^ (uint64_t)frame->ident << 32);
+		reader->hash = hmap_mix(reader->hash ^ frame->code) +
+			       hmap_mix(frame->instr ^ (uint64_t)frame->ident << 32);
 	}
 }
 
 #define TURNS_MAX      40 /* witnesses at turns, at most; the rest are at fixed distances */
 #define MARKERS_MAX    64
-#define PERIOD_MAX     4  /* functions that call each other in a circle, which is no turn */
+#define PERIOD_MAX     4 /* functions that call each other in a circle, which is no turn */
 #define DISTANCE_FIRST 32
 
 static bool same_frame(const struct pbp_frame *a, const struct pbp_frame *b)
@@ -315,7 +337,10 @@ static bool same_frame(const struct pbp_frame *a, const struct pbp_frame *b)
 	return a->code == b->code && a->instr == b->instr;
 }
 
-/* Does the tail, seen from the base, do something new at `i`: neither go on as before nor in a circle? *period is kept between calls. */
+/*
+ * Does the tail, seen from the base, do something new at `i`: neither go on as before nor in a circle?
+ * *period is kept between calls.
+ */
 static bool is_turn(const struct tail_reader *reader, size_t i, size_t *period)
 {
 	const struct pbp_frame *frames = reader->frames.items;
@@ -338,7 +363,8 @@ static bool has_witness(const struct pbp_witnesses *list, uint64_t frame)
 	return false;
 }
 
-static void add_witness(const struct tail_reader *reader, struct pbp_witnesses *out, uint32_t *hashes, size_t i)
+static void add_witness(const struct tail_reader *reader, struct pbp_witnesses *out, uint32_t *hashes,
+			size_t i)
 {
 	if (out->count == PBP_WITNESSES || has_witness(out, reader->addresses.items[i]))
 		return;
@@ -347,8 +373,9 @@ static void add_witness(const struct tail_reader *reader, struct pbp_witnesses *
 }
 
 /*
- * Choose which frames are to be looked at. Distances are counted from the base and grow with it (32, 48, 64, 96, ...), so that they are
- * the same for every part of a stack that has them. False if the tail has too many turns.
+ * Choose which frames are to be looked at. Distances are counted from the base and grow with it (32, 48, 64,
+ * 96, ...), so that they are the same for every part of a stack that has them. False if the tail has too many
+ * turns.
  */
 static bool choose_witnesses(const struct tail_reader *reader, struct pbp_witnesses *out, uint32_t *hashes)
 {
@@ -374,9 +401,10 @@ static bool choose_witnesses(const struct tail_reader *reader, struct pbp_witnes
 static bool witnesses_agree(const struct tail_reader *reader, const struct pbp_sample *sample,
 			    const struct pbp_witnesses *now, const uint32_t *hashes)
 {
-	const struct pbp_witnesses *then = sample->witness_version == reader->witnesses.version	    ? &reader->witnesses :
-					   sample->witness_version == reader->old_witnesses.version ? &reader->old_witnesses :
-												      NULL;
+	const struct pbp_witnesses *then =
+		sample->witness_version == reader->witnesses.version	   ? &reader->witnesses
+		: sample->witness_version == reader->old_witnesses.version ? &reader->old_witnesses
+									   : NULL;
 
 	if (!sample->witness_version || !then || !now->count)
 		return false;
@@ -391,7 +419,10 @@ static bool witnesses_agree(const struct tail_reader *reader, const struct pbp_s
 	return true;
 }
 
-/* A list that has all that are needed stays, so that stacks cut at different depths do not take turns in changing it. */
+/*
+ * A list that has all that are needed stays, so that stacks cut at different depths do not take turns in
+ * changing it.
+ */
 static void update_witnesses(struct tail_reader *reader, const struct pbp_witnesses *now)
 {
 	bool fits = true;
@@ -418,7 +449,10 @@ static void begin_tail(struct tail_reader *reader)
 	hmap__clear(&reader->idents);
 }
 
-/* Between the link and its Python caller there may be markers of entries from C, which the kernel side may have passed. */
+/*
+ * Between the link and its Python caller there may be markers of entries from C, which the kernel side may
+ * have passed.
+ */
 static bool leads_to(struct tail_reader *reader, struct py_target *target, py_addr address, py_addr tail)
 {
 	struct frame_view marker;
@@ -434,7 +468,7 @@ enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_targe
 				     const struct pbp_sample *sample, const struct pbp_frame *expected)
 {
 	struct frame_view view;
-	struct pbp_witnesses now = { 0 };
+	struct pbp_witnesses now = {0};
 	uint32_t hashes[PBP_WITNESSES];
 	enum tail_result result;
 	size_t hint = 0;
@@ -446,7 +480,8 @@ enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_targe
 	if (!leads_to(reader, target, view.previous, sample->tail_frame))
 		return TAIL_UNVERIFIED;
 	result = collect(reader, target, sample->tail_frame);
-	if (result == TAIL_UNVERIFIED || !confirm(reader, target, sample->link_frame, expected, view.previous))
+	if (result == TAIL_UNVERIFIED ||
+	    !confirm(reader, target, sample->link_frame, expected, view.previous))
 		return TAIL_UNVERIFIED;
 	finish_frames(reader);
 	if (!choose_witnesses(reader, &now, hashes))
@@ -456,9 +491,10 @@ enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_targe
 	return agree ? result : TAIL_UNVERIFIED;
 }
 
-bool tail_reader__prime(struct tail_reader *reader, struct py_target *target, py_addr tstate, size_t most_frames)
+bool tail_reader__prime(struct tail_reader *reader, struct py_target *target, py_addr tstate,
+			size_t most_frames)
 {
-	struct pbp_witnesses now = { 0 };
+	struct pbp_witnesses now = {0};
 	uint32_t hashes[PBP_WITNESSES];
 	py_addr frame = 0;
 

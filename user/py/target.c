@@ -120,8 +120,10 @@ static enum py_attach_error verify(struct attach *attach)
 	return err ? fail(attach, err) : error;
 }
 
-/* 3.15 keeps a pointer to a frame inside the thread state, behind the public part: how far behind is not in
- * the table. */
+/*
+ * 3.15 keeps a pointer to a frame inside the thread state, behind the public part: how far behind is not in
+ * the table.
+ */
 static uint16_t find_base_frame(struct attach *attach)
 {
 	struct py_target *target = attach->target;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See doctor.h.
  */
@@ -62,7 +62,8 @@ static bool check_btf(void)
 	bool ok = !access("/sys/kernel/btf/vmlinux", R_OK);
 
 	row("kernel types", ok,
-	    ok ? "/sys/kernel/btf/vmlinux" : "no /sys/kernel/btf/vmlinux: a kernel with CONFIG_DEBUG_INFO_BTF is needed");
+	    ok ? "/sys/kernel/btf/vmlinux"
+	       : "no /sys/kernel/btf/vmlinux: a kernel with CONFIG_DEBUG_INFO_BTF is needed");
 	return ok;
 }
 
@@ -73,8 +74,8 @@ static void check_capabilities(void)
 	row("capabilities", !*missing, *missing ? missing : "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE");
 	missing = permission__missing(PERMISSION_FILES);
 	row("any binary", !*missing,
-	    *missing ? "deleted or replaced libraries need CAP_CHECKPOINT_RESTORE; others are opened by path" :
-		       "deleted and replaced libraries can be opened (map_files)");
+	    *missing ? "deleted or replaced libraries need CAP_CHECKPOINT_RESTORE; others are opened by path"
+		     : "deleted and replaced libraries can be opened (map_files)");
 }
 
 static void check_settings(void)
@@ -85,8 +86,8 @@ static void check_settings(void)
 	read_line("/proc/sys/kernel/unprivileged_bpf_disabled", unprivileged, sizeof(unprivileged));
 	read_line("/proc/sys/kernel/yama/ptrace_scope", yama, sizeof(yama));
 	read_line("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown));
-	snprintf(text, sizeof(text), "perf_event_paranoid %s, unprivileged_bpf_disabled %s, ptrace_scope %s", *paranoid ? paranoid : "n/a",
-		 *unprivileged ? unprivileged : "n/a", *yama ? yama : "n/a");
+	snprintf(text, sizeof(text), "perf_event_paranoid %s, unprivileged_bpf_disabled %s, ptrace_scope %s",
+		 *paranoid ? paranoid : "n/a", *unprivileged ? unprivileged : "n/a", *yama ? yama : "n/a");
 	printf("  %-16s      %s\n", "settings", text);
 	if (strstr(lockdown, "[confidentiality]"))
 		row("lockdown", false, "confidentiality mode forbids BPF to read memory");
@@ -95,21 +96,28 @@ static void check_settings(void)
 /* Load the program and put it on a timer of this very process. */
 static enum doctor_verdict try_sampler(void)
 {
-	struct sampler_config config = { .rate_hz = 99 };
+	struct sampler_config config = {.rate_hz = 99};
 	struct sampler *sampler = NULL;
 	char reason[256];
 	int err = sampler__open(&sampler, &config, reason, sizeof(reason));
 
-	row("load BPF", !err, err ? reason : *sampler__kernel_notes(sampler) ? sampler__kernel_notes(sampler) : "with bpf_loop");
+	row("load BPF", !err,
+	    err				      ? reason
+	    : *sampler__kernel_notes(sampler) ? sampler__kernel_notes(sampler)
+					      : "with bpf_loop");
 	if (!err) {
 		err = sampler__attach(sampler, getpid());
-		row("CPU timer", !err, err ? strerror(-err) : "on the thread of a process that has one, on the CPUs for others");
+		row("CPU timer", !err,
+		    err ? strerror(-err) : "on the thread of a process that has one, on the CPUs for others");
 		printf("  %-16s      %s\n", "pid namespace",
-		       sampler__pidns_level(sampler) ? "nested: processes are known by the ids they have in it" :
-						       "the machine's own");
+		       sampler__pidns_level(sampler)
+			       ? "nested: processes are known by the ids they have in it"
+			       : "the machine's own");
 	}
 	sampler__close(sampler);
-	return !err ? DOCTOR_OK : err == -EPERM || err == -EACCES ? DOCTOR_NOT_PERMITTED : DOCTOR_NOT_POSSIBLE;
+	return !err				 ? DOCTOR_OK
+	       : err == -EPERM || err == -EACCES ? DOCTOR_NOT_PERMITTED
+						 : DOCTOR_NOT_POSSIBLE;
 }
 
 enum doctor_verdict doctor__run(void)

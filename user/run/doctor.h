@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What this kernel, user and container can do, on stdout, and for what cannot be done, how to enable it. Tries the real thing
- * where it can be tried (loads the BPF program, opens a timer on itself) instead of concluding from settings.
+ * What this kernel, user and container can do, on stdout, and for what cannot be done, how to enable it.
+ * Tries the real thing where it can be tried (loads the BPF program, opens a timer on itself) instead of
+ * concluding from settings.
  */
 #pragma once
 

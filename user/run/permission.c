@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See permission.h. Capability numbers: include/uapi/linux/capability.h; older headers end before the last three.
+ * See permission.h. Capability numbers: include/uapi/linux/capability.h; older headers end before the last
+ * three.
  */
 #include "run/permission.h"
 
@@ -22,10 +23,10 @@ static const struct needed {
 	bool part_of_admin; /* split from CAP_SYS_ADMIN, which still stands for it */
 	const char *name;
 } NEEDED[] = {
-	{ PERMISSION_BPF, CAP_NUMBER_BPF, true, "CAP_BPF" },
-	{ PERMISSION_BPF, CAP_NUMBER_PERFMON, true, "CAP_PERFMON" },
-	{ PERMISSION_ALL, CAP_NUMBER_SYS_PTRACE, false, "CAP_SYS_PTRACE" },
-	{ PERMISSION_FILES, CAP_NUMBER_CHECKPOINT_RESTORE, true, "CAP_CHECKPOINT_RESTORE" },
+	{PERMISSION_BPF, CAP_NUMBER_BPF, true, "CAP_BPF"},
+	{PERMISSION_BPF, CAP_NUMBER_PERFMON, true, "CAP_PERFMON"},
+	{PERMISSION_ALL, CAP_NUMBER_SYS_PTRACE, false, "CAP_SYS_PTRACE"},
+	{PERMISSION_FILES, CAP_NUMBER_CHECKPOINT_RESTORE, true, "CAP_CHECKPOINT_RESTORE"},
 };
 
 static bool has(uint64_t capabilities, const struct needed *needed)
@@ -52,12 +53,14 @@ const char *permission__missing(enum permission_use use)
 		return text;
 	if (in_user_ns) {
 		snprintf(text, sizeof(text),
-			 "root of a user namespace has no CAP_BPF and CAP_PERFMON over the kernel; run it as root outside");
+			 "root of a user namespace has no CAP_BPF and CAP_PERFMON over the kernel; run it as "
+			 "root outside");
 		return text;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(NEEDED); i++)
 		if (is_asked(&NEEDED[i], use) && !has(capabilities, &NEEDED[i]))
-			len += snprintf(text + len, sizeof(text) - len, "%s%s", len ? ", " : "missing ", NEEDED[i].name);
+			len += snprintf(text + len, sizeof(text) - len, "%s%s", len ? ", " : "missing ",
+					NEEDED[i].name);
 	if (len)
 		snprintf(text + len, sizeof(text) - len,
 			 "; run it with sudo, or in a container with --cap-add=BPF,PERFMON,SYS_PTRACE");

@@ -7,10 +7,13 @@
 #include <stdbool.h>
 
 enum permission_use {
-	PERMISSION_BPF,	   /* load the BPF program and put it on timers */
-	PERMISSION_ALL,	   /* ... and read any process */
-	PERMISSION_FILES,  /* open deleted and replaced libraries */
+	PERMISSION_BPF,	  /* load the BPF program and put it on timers */
+	PERMISSION_ALL,	  /* ... and read any process */
+	PERMISSION_FILES, /* open deleted and replaced libraries */
 };
 
-/* One line, without newline: what is missing and what would permit it; "" when nothing is. Static, until the next call. */
+/*
+ * One line, without newline: what is missing and what would permit it; "" when nothing is. Static, until the
+ * next call.
+ */
 const char *permission__missing(enum permission_use use);

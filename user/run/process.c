@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See process.h. The pidfd is what makes sure that a reused pid is not taken for the process.
  */
@@ -38,19 +38,20 @@ static void free_tails(struct process *process)
 static void set_command(struct process *process)
 {
 	char raw[sizeof(process->command)];
-	struct buf text = { 0 };
+	struct buf text = {0};
 
 	if (proc__cmdline(process->pid, raw, sizeof(raw)))
 		return;
 	buf__add_escaped(&text, raw, NULL);
 	if (!text.err)
-		snprintf(process->command, sizeof(process->command), "%.*s", (int)text.len, text.data ? text.data : "");
+		snprintf(process->command, sizeof(process->command), "%.*s", (int)text.len,
+			 text.data ? text.data : "");
 	buf__free(&text);
 }
 
 int process__open(struct process *process, pid_t pid, struct strtab *strings)
 {
-	*process = (struct process){ .pid = pid, .pidfd = -1 };
+	*process = (struct process){.pid = pid, .pidfd = -1};
 	process->pidfd = syscall(SYS_pidfd_open, pid, 0);
 	if (process->pidfd < 0)
 		return -errno;
@@ -66,8 +67,8 @@ static void log_target(const struct process *process)
 	char version[24];
 
 	log_dbg("process", "%d: Python %s, _PyRuntime by %s, thread state: %s", process->pid,
-		py_version_format(process->target.offsets.version, version, sizeof(version)), process->target.how,
-		process->target.slot_how);
+		py_version_format(process->target.offsets.version, version, sizeof(version)),
+		process->target.how, process->target.slot_how);
 }
 
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size)
@@ -98,14 +99,17 @@ void process__forget(struct process *process)
 struct tail_reader *process__tail_reader(struct process *process, py_addr tstate)
 {
 	const uint64_t *index = hmap__get(&process->tail_index, tstate);
-	struct tail_reader reader = { 0 };
+	struct tail_reader reader = {0};
 
 	if (index)
 		return &process->tails.items[*index];
 	/* Threads come and go; readers of those that are gone must not pile up. */
 	if (process->tails.len >= TAIL_READERS_MAX || tail_bytes(process) > TAIL_BYTES_MAX)
 		free_tails(process);
-	/* The kernel side may still hold witnesses of an earlier reader of this thread: versions never repeat. */
+	/*
+	 * The kernel side may still hold witnesses of an earlier reader of this thread: versions never
+	 * repeat.
+	 */
 	reader.witnesses.version = process->witness_versions += WITNESS_VERSIONS;
 	if (vec__push(&process->tails, reader))
 		return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One profiled process for as long as its pid lives, across execs: its attached target (when it is Python at the moment) and
- * all that is cached of that target's memory.
+ * One profiled process for as long as its pid lives, across execs: its attached target (when it is Python at
+ * the moment) and all that is cached of that target's memory.
  */
 #pragma once
 
@@ -19,20 +19,20 @@ struct process {
 	pid_t pid;
 	int pidfd;
 	bool exited;
-	bool attached;		 /* target is valid */
-	uint32_t epoch;		 /* of stack ids; changes with every attach and every flush of caches */
+	bool attached;	/* target is valid */
+	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
 	struct py_target target;
 	struct code_cache codes;
-	struct hmap lines;	 /* code index << 32 | bytecode offset -> frame id */
-	struct hmap tail_index;	 /* thread state -> index in tails */
+	struct hmap lines;	/* code index << 32 | bytecode offset -> frame id */
+	struct hmap tail_index; /* thread state -> index in tails */
 	VEC(struct tail_reader) tails;
 	uint32_t witness_versions;
-	uint64_t cpu_start_ns;	 /* CPU time of the process when sampling began */
-	uint64_t cpu_end_ns;	 /* ... and when last seen */
-	uint64_t retry_ns;	 /* not attached: when to try again */
+	uint64_t cpu_start_ns; /* CPU time of the process when sampling began */
+	uint64_t cpu_end_ns;   /* ... and when last seen */
+	uint64_t retry_ns;     /* not attached: when to try again */
 	uint32_t retries;
 	uint32_t execs;
-	char command[128];	 /* escaped */
+	char command[128]; /* escaped */
 };
 
 /* Opens a pidfd; strings is borrowed. 0 or -errno (-ESRCH: no such process). */

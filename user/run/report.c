@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See report.h.
  */
@@ -61,8 +61,8 @@ static void format_rate(const struct report *report, struct buf *out)
 		buf__adds(out, "n/a given (too little CPU time to say)");
 	else
 		buf__addf(out, "%.1f given", taken * 1e9 / cpu_ns);
-	buf__addf(out, "; %s used %.3f s of CPU in %.2f s\n", report->process_count == 1 ? "the process" : "they",
-		  cpu_ns / 1e9, report->wall_ns / 1e9);
+	buf__addf(out, "; %s used %.3f s of CPU in %.2f s\n",
+		  report->process_count == 1 ? "the process" : "they", cpu_ns / 1e9, report->wall_ns / 1e9);
 }
 
 /* "3 (2 ring buffer full, 1 stack no longer known)": a total and what it is made of. */
@@ -106,7 +106,8 @@ static void format_samples(const struct report *report, struct buf *out)
 
 	buf__addf(out, "  samples    %" PRIu64 " taken, ", counts->samples);
 	format_lost(report, out);
-	buf__addf(out, ", %" PRIu64 " truncated, %" PRIu64 " unverified", counts->truncated, counts->unverified);
+	buf__addf(out, ", %" PRIu64 " truncated, %" PRIu64 " unverified", counts->truncated,
+		  counts->unverified);
 	if (counts->unreadable)
 		buf__addf(out, ", %" PRIu64 " with code freed before it was read", counts->unreadable);
 	if (counts->pruned)
@@ -115,7 +116,9 @@ static void format_samples(const struct report *report, struct buf *out)
 	format_no_python(report, out);
 	buf__adds(out, "\n");
 	if (counts->tails_completed)
-		buf__addf(out, "  deep       %" PRIu64 " stack%s over %u frames completed and verified from user space\n",
+		buf__addf(out,
+			  "  deep       %" PRIu64
+			  " stack%s over %u frames completed and verified from user space\n",
 			  counts->tails_completed, plural(counts->tails_completed), report->max_frames);
 }
 
@@ -123,7 +126,9 @@ static void format_state(const struct report *report, struct buf *out)
 {
 	const struct symbolize_counts *counts = &report->counts;
 
-	buf__addf(out, "  state      %.1f%% holding the GIL, %.1f%% collecting garbage, %.1f%% with an exception set, %.1f%% in the kernel\n",
+	buf__addf(out,
+		  "  state      %.1f%% holding the GIL, %.1f%% collecting garbage, %.1f%% with an exception "
+		  "set, %.1f%% in the kernel\n",
 		  percent(counts->attached, counts->samples), percent(counts->collecting, counts->samples),
 		  percent(counts->raising, counts->samples), percent(counts->in_kernel, counts->samples));
 }
@@ -132,7 +137,9 @@ static void format_cost(const struct report *report, struct buf *out)
 {
 	uint64_t own = proc__own_cpu_ns();
 
-	buf__addf(out, "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident, %" PRIu64 " wake-up%s",
+	buf__addf(out,
+		  "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident, %" PRIu64
+		  " wake-up%s",
 		  own / 1e9, percent(own, report->wall_ns), proc__own_rss() / 1048576.0,
 		  report->counters[PBP_COUNTER_WAKEUPS], plural(report->counters[PBP_COUNTER_WAKEUPS]));
 	if (report->tick_ns)
@@ -191,7 +198,8 @@ void report__explain_empty(const struct report *report, struct buf *out)
 	if (report->process_count == 1 && !proc__stat(report->processes[0].pid, &stat))
 		buf__addf(out, " and is %s now", state_words(stat.state));
 	if (cpu_ns * report->rate_hz / 1000000000ull < 2)
-		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it", 1000.0 / report->rate_hz);
+		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it",
+			  1000.0 / report->rate_hz);
 	else
 		buf__adds(out, ", so there should be some: this is a fault of the profiler or the kernel");
 }

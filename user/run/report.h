@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The account of a run in words: every sample taken, lost (why), truncated, unverified; the rate asked and given; the profiler's own
- * cost. Unknown is not printed as 0.
+ * The account of a run in words: every sample taken, lost (why), truncated, unverified; the rate asked and
+ * given; the profiler's own cost. Unknown is not printed as 0.
  */
 #pragma once
 

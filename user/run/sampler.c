@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Loading, timers, ring buffer. The timers are perf events of the software CPU clock with a fixed period: on the thread of a process
- * that has one, so that nobody else is interrupted; on the CPUs as soon as there are several (bpf/pybpfprof.bpf.c, skip_tick).
+ * Loading, timers, ring buffer. The timers are perf events of the software CPU clock with a fixed period: on
+ * the thread of a process that has one, so that nobody else is interrupted; on the CPUs as soon as there are
+ * several (bpf/pybpfprof.bpf.c, skip_tick).
  */
 #include "run/sampler.h"
 
@@ -31,7 +32,7 @@
 #define RING_BYTES_MAX (8u << 20)
 
 /* What vmlinux/vmlinux.h has CO-RE relocate. */
-static const char *const KERNEL_TYPES[] = { "pid", "thread_struct", "task_struct", "perf_event" };
+static const char *const KERNEL_TYPES[] = {"pid", "thread_struct", "task_struct", "perf_event"};
 
 struct sampler {
 	struct pybpfprof_bpf *skel;
@@ -40,7 +41,7 @@ struct sampler {
 	uint64_t period_ns;
 	int cpus;
 	bool watches_cpus;
-	int stats_fd; /* while it is open the kernel times BPF programs; -1 = not measured */
+	int stats_fd;	   /* while it is open the kernel times BPF programs; -1 = not measured */
 	uint64_t *per_cpu; /* one value a CPU, to read counters into */
 	VEC(int) events;
 	sampler_record_fn record; /* of the drain in progress */
@@ -100,9 +101,9 @@ static void choose_program(struct sampler *sampler, enum sampler_program wanted)
 			 "this kernel has no bpf_loop (5.17): walks cost a little more");
 		wanted = SAMPLER_BOUNDED;
 	}
-	sampler->program = wanted == SAMPLER_WALK    ? skel->progs.on_tick :
-			   wanted == SAMPLER_BOUNDED ? skel->progs.on_tick_bounded :
-						       skel->progs.on_tick_empty;
+	sampler->program = wanted == SAMPLER_WALK      ? skel->progs.on_tick
+			   : wanted == SAMPLER_BOUNDED ? skel->progs.on_tick_bounded
+						       : skel->progs.on_tick_empty;
 	bpf_program__set_autoload(sampler->program, true);
 }
 
@@ -115,8 +116,8 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 		seed = (uint64_t)getpid() << 32 ^ proc__own_cpu_ns();
 	skel->rodata->hash_seed = seed;
 	skel->rodata->want_names = config->want_names;
-	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES) :
-							sampler_frame_budget(config->rate_hz);
+	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES)
+						      : sampler_frame_budget(config->rate_hz);
 	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus);
 	bpf_map__set_max_entries(skel->maps.events, ring_bytes(config->rate_hz));
 }
@@ -141,16 +142,18 @@ static bool is_old_kernel(void)
 
 static void log_program(const struct sampler *sampler)
 {
-	struct bpf_prog_info info = { 0 };
+	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
 
 	if (log_enabled(LOG_DBG) && !bpf_obj_get_info_by_fd(bpf_program__fd(sampler->program), &info, &size))
-		log_dbg("sampler", "%s: %u instructions, %u looked at by the verifier, walks of at most %u frames",
+		log_dbg("sampler",
+			"%s: %u instructions, %u looked at by the verifier, walks of at most %u frames",
 			bpf_program__name(sampler->program), info.xlated_prog_len / 8, info.verified_insns,
 			sampler__max_frames(sampler));
 }
 
-static int load(struct sampler *sampler, const struct sampler_config *config, char *reason, size_t reason_size)
+static int load(struct sampler *sampler, const struct sampler_config *config, char *reason,
+		size_t reason_size)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options);
 	int types_fd = kernel_types__open(KERNEL_TYPES, ARRAY_SIZE(KERNEL_TYPES)), err;
@@ -193,9 +196,9 @@ out:
 		close(types_fd);
 	if (err)
 		snprintf(reason, reason_size, "cannot %s: %s%s", step, strerror(-err),
-			 err == -EPERM || err == -EACCES ? "" :
-			 is_old_kernel()		 ? "; this kernel is older than 5.15" :
-							   "; -v shows the kernel's own words");
+			 err == -EPERM || err == -EACCES ? ""
+			 : is_old_kernel()		 ? "; this kernel is older than 5.15"
+							 : "; -v shows the kernel's own words");
 	return err;
 }
 
@@ -259,7 +262,8 @@ int sampler__set_target(struct sampler *sampler, pid_t pid, const struct pbp_tar
 {
 	uint32_t key = pid;
 
-	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, target, BPF_ANY) ? -errno : 0;
+	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, target, BPF_ANY) ? -errno
+												    : 0;
 }
 
 int sampler__remove_target(struct sampler *sampler, pid_t pid)
@@ -269,9 +273,10 @@ int sampler__remove_target(struct sampler *sampler, pid_t pid)
 	return bpf_map_delete_elem(bpf_map__fd(sampler->skel->maps.targets), &key) ? -errno : 0;
 }
 
-int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate, const struct pbp_witnesses *witnesses)
+int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate,
+			   const struct pbp_witnesses *witnesses)
 {
-	struct pbp_witness_key key = { .tstate = tstate, .tgid = pid };
+	struct pbp_witness_key key = {.tstate = tstate, .tgid = pid};
 	int fd = bpf_map__fd(sampler->skel->maps.witness_lists);
 
 	return bpf_map_update_elem(fd, &key, witnesses, BPF_ANY) ? -errno : 0;
@@ -293,7 +298,8 @@ static int open_event(struct sampler *sampler, pid_t tid, int cpu)
 
 	if (fd < 0)
 		return -errno;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) ||
+	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 		err = -errno;
 	err = err ?: vec__push(&sampler->events, fd);
 	if (err)
@@ -308,7 +314,8 @@ static void close_events(struct sampler *sampler, size_t first, size_t end)
 
 	for (size_t i = first; i < end; i++)
 		close(sampler->events.items[i]);
-	memmove(sampler->events.items + first, sampler->events.items + end, behind * sizeof(*sampler->events.items));
+	memmove(sampler->events.items + first, sampler->events.items + end,
+		behind * sizeof(*sampler->events.items));
 	sampler->events.len = first + behind;
 }
 
@@ -341,7 +348,7 @@ bool sampler__watches_cpus(const struct sampler *sampler)
 /* Does the process have one thread, and which? 0 or -errno; *tid is 0 if there are several. */
 static int only_thread(pid_t pid, pid_t *tid)
 {
-	struct proc_tasks tasks = { 0 };
+	struct proc_tasks tasks = {0};
 	int err = proc__tasks(pid, &tasks);
 
 	*tid = !err && tasks.tids.len == 1 ? tasks.tids.items[0] : 0;
@@ -409,7 +416,7 @@ uint32_t sampler__pidns_level(const struct sampler *sampler)
 
 uint64_t sampler__mean_tick_ns(const struct sampler *sampler)
 {
-	struct bpf_prog_info info = { 0 };
+	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
 
 	if (sampler->stats_fd < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(sampler->program), &info, &size))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel side as seen from user space: load the BPF program, put a timer on every thread of a target, hand over records. The
- * only user of libbpf. Knows nothing of CPython but the opaque struct pbp_target that it passes on.
+ * The kernel side as seen from user space: load the BPF program, put a timer on every thread of a target,
+ * hand over records. The only user of libbpf. Knows nothing of CPython but the opaque struct pbp_target that
+ * it passes on.
  */
 #pragma once
 
@@ -21,10 +22,12 @@ enum sampler_program {
 
 struct sampler_config {
 	uint32_t rate_hz;
-	uint32_t max_frames; /* frames walked in the kernel at most; 0 = from the rate (sampler_frame_budget) */
+	uint32_t max_frames; /* frames walked in the kernel at most; 0 = from the rate (sampler_frame_budget)
+			      */
 	enum sampler_program program;
 	bool want_names; /* samples carry the name of their thread */
-	bool measure; /* let the kernel time the program (a little more cost for every BPF program of the machine) */
+	bool measure;	 /* let the kernel time the program (a little more cost for every BPF program of the
+			    machine) */
 };
 
 struct sampler;
@@ -33,10 +36,11 @@ struct sampler;
 uint32_t sampler_frame_budget(uint32_t rate_hz);
 
 /*
- * Load the BPF program; nothing is attached yet. 0; -EPERM / -EACCES when not permitted; another -errno, and `reason`
- * then says in one line what failed (the verifier's log goes to log_dbg).
+ * Load the BPF program; nothing is attached yet. 0; -EPERM / -EACCES when not permitted; another -errno, and
+ * `reason` then says in one line what failed (the verifier's log goes to log_dbg).
  */
-int sampler__open(struct sampler **out, const struct sampler_config *config, char *reason, size_t reason_size);
+int sampler__open(struct sampler **out, const struct sampler_config *config, char *reason,
+		  size_t reason_size);
 void sampler__close(struct sampler *sampler);
 
 /* Tell the BPF program how to walk this process (also again, after an exec). 0 or -errno. */
@@ -44,16 +48,18 @@ int sampler__set_target(struct sampler *sampler, pid_t pid, const struct pbp_tar
 int sampler__remove_target(struct sampler *sampler, pid_t pid);
 
 /* Which frames to look at in the tails of this thread. 0 or -errno. */
-int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate, const struct pbp_witnesses *witnesses);
+int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate,
+			   const struct pbp_witnesses *witnesses);
 
 /*
- * Sample the process: by a timer on its thread if it has one only, else by timers on the CPUs. 0 or -errno (-ESRCH: it has ended).
+ * Sample the process: by a timer on its thread if it has one only, else by timers on the CPUs. 0 or -errno
+ * (-ESRCH: it has ended).
  */
 int sampler__attach(struct sampler *sampler, pid_t pid);
 
 /*
- * Go over to timers on the CPUs, which tick for whoever runs there; samples are taken of the targets only. For targets that start
- * threads. 0 or -errno; nothing has changed then.
+ * Go over to timers on the CPUs, which tick for whoever runs there; samples are taken of the targets only.
+ * For targets that start threads. 0 or -errno; nothing has changed then.
  */
 int sampler__watch_cpus(struct sampler *sampler);
 bool sampler__watches_cpus(const struct sampler *sampler);
@@ -67,7 +73,10 @@ int sampler__fd(const struct sampler *sampler);
 void sampler__set_idle(struct sampler *sampler, bool idle);
 
 typedef void (*sampler_record_fn)(void *context, const void *record, size_t size);
-/* Hand every waiting record to `record`, oldest first. Records are valid during the call only. Number, or -errno. */
+/*
+ * Hand every waiting record to `record`, oldest first. Records are valid during the call only. Number, or
+ * -errno.
+ */
 int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *context);
 
 /* Sum over CPUs of every enum pbp_counter. */

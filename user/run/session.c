@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The loop polls the ring buffer while samples come, so that the target does not pay for wake-ups, and sleeps until woken while none
- * come. It polls every 20 ms while there is something to look up, less often while all stacks are known ones: the kernel
- * side wakes it when the ring fills.
+ * The loop polls the ring buffer while samples come, so that the target does not pay for wake-ups, and sleeps
+ * until woken while none come. It polls every 20 ms while there is something to look up, less often while all
+ * stacks are known ones: the kernel side wakes it when the ring fills.
  */
 #include "run/session.h"
 
@@ -24,17 +24,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS 1000000ull
-#define SECOND (1000 * MS)
-#define POLL_NS	(20 * MS)
-#define POLL_QUIET_NS (100 * MS)
-#define QUIET_POLLS 5	      /* polls without a new stack or a tail before they become rarer */
-#define IDLE_POLLS 10	      /* empty polls before the reader goes to sleep */
-#define PROGRESS_NS (250 * MS)
-#define RETRY_FIRST_NS (5 * MS)  /* looking for Python after an exec: this long between the first tries ... */
-#define RETRY_MOST_NS SECOND	 /* ... doubling up to this */
+#define MS	       1000000ull
+#define SECOND	       (1000 * MS)
+#define POLL_NS	       (20 * MS)
+#define POLL_QUIET_NS  (100 * MS)
+#define QUIET_POLLS    5  /* polls without a new stack or a tail before they become rarer */
+#define IDLE_POLLS     10 /* empty polls before the reader goes to sleep */
+#define PROGRESS_NS    (250 * MS)
+#define RETRY_FIRST_NS (5 * MS)	 /* looking for Python after an exec: this long between the first tries ...  \
+				  */
+#define RETRY_MOST_NS	  SECOND /* ... doubling up to this */
 #define START_PATIENCE_NS (2 * SECOND) /* for an interpreter that is starting up when the run begins */
-#define TRIE_NODES_MAX (1u << 21)
+#define TRIE_NODES_MAX	  (1u << 21)
 
 struct session {
 	struct session_config config;
@@ -64,9 +65,9 @@ static uint64_t now_ns(clockid_t clock)
 
 static enum session_error attach_error(enum py_attach_error error)
 {
-	return error == PY_ATTACH_DENIED     ? SESSION_NOT_PERMITTED :
-	       error == PY_ATTACH_NOT_PYTHON ? SESSION_NOT_PYTHON :
-					       SESSION_FAILED;
+	return error == PY_ATTACH_DENIED       ? SESSION_NOT_PERMITTED
+	       : error == PY_ATTACH_NOT_PYTHON ? SESSION_NOT_PYTHON
+					       : SESSION_FAILED;
 }
 
 static enum session_error attach_python(struct session *session, struct process *process)
@@ -79,7 +80,7 @@ static enum session_error attach_python(struct session *session, struct process 
 		error = process__attach(process, reason, sizeof(reason));
 		if (error != PY_ATTACH_STARTING)
 			break;
-		nanosleep(&(struct timespec){ .tv_nsec = 10 * MS }, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = 10 * MS}, NULL);
 	} while (now_ns(CLOCK_MONOTONIC) < give_up);
 	if (error == PY_ATTACH_OK)
 		return SESSION_OK;
@@ -89,7 +90,7 @@ static enum session_error attach_python(struct session *session, struct process 
 
 static int watch(struct session *session, int fd, uint64_t id)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = id };
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = id};
 
 	return epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
@@ -98,14 +99,14 @@ static int watch(struct session *session, int fd, uint64_t id)
 enum { WATCH_RING, WATCH_SIGNAL, WATCH_PROCESS };
 
 /*
- * Signals are noted by a handler and wake the loop. They are not blocked: a target can make a read of its memory wait for as long
- * as it likes (userfaultfd, FUSE), and only a signal that would end the program ends such a wait. So the first one resets its handler,
- * and the second one kills.
+ * Signals are noted by a handler and wake the loop. They are not blocked: a target can make a read of its
+ * memory wait for as long as it likes (userfaultfd, FUSE), and only a signal that would end the program ends
+ * such a wait. So the first one resets its handler, and the second one kills.
  */
 static struct {
 	int wake_fd;
 	volatile sig_atomic_t stop, snapshot;
-} signals = { .wake_fd = -1 };
+} signals = {.wake_fd = -1};
 
 static void note_signal(int signal)
 {
@@ -124,7 +125,7 @@ static void note_signal(int signal)
 /* One that is ignored (nohup, a background job of a script) stays ignored. */
 static void catch_signal(int signal, int flags)
 {
-	struct sigaction old, action = { .sa_handler = note_signal, .sa_flags = flags };
+	struct sigaction old, action = {.sa_handler = note_signal, .sa_flags = flags};
 
 	if (!sigaction(signal, NULL, &old) && old.sa_handler != SIG_IGN)
 		sigaction(signal, &action, NULL);
@@ -148,7 +149,8 @@ static void log_no_process(pid_t pid, int err)
 	pid_t process = proc__process_of(pid);
 
 	if (process && process != pid)
-		log_err("cannot profile process %d: it is a thread of process %d: use -p %d", pid, process, process);
+		log_err("cannot profile process %d: it is a thread of process %d: use -p %d", pid, process,
+			process);
 	else
 		log_err("cannot profile process %d: %s", pid,
 			err == -ESRCH ? "there is no such process" : strerror(-err));
@@ -163,7 +165,8 @@ static enum session_error open_processes(struct session *session)
 		return SESSION_FAILED;
 	for (; session->process_count < config->pids.len; session->process_count++) {
 		pid_t pid = config->pids.items[session->process_count];
-		int err = process__open(&session->processes[session->process_count], pid, session->profile.strings);
+		int err = process__open(&session->processes[session->process_count], pid,
+					session->profile.strings);
 
 		if (err) {
 			log_no_process(pid, err);
@@ -201,11 +204,11 @@ static enum session_error attach_processes(struct session *session)
 
 static enum session_error open_sampler(struct session *session)
 {
-	struct sampler_config config = { .rate_hz = session->config.rate_hz,
-					 .max_frames = session->config.kernel_frames,
-					 .program = session->config.program,
-					 .want_names = session->config.by_thread,
-					 .measure = log_enabled(LOG_DBG) };
+	struct sampler_config config = {.rate_hz = session->config.rate_hz,
+					.max_frames = session->config.kernel_frames,
+					.program = session->config.program,
+					.want_names = session->config.by_thread,
+					.measure = log_enabled(LOG_DBG)};
 	char reason[256];
 	int err = sampler__open(&session->sampler, &config, reason, sizeof(reason));
 
@@ -234,13 +237,15 @@ static void watch_cpus(struct session *session)
 	int err = sampler__watch_cpus(session->sampler);
 
 	if (err && !session->warned_cpus)
-		log_warn("cannot put timers on the CPUs (%s): threads started from now on are missing", strerror(-err));
+		log_warn("cannot put timers on the CPUs (%s): threads started from now on are missing",
+			 strerror(-err));
 	session->warned_cpus |= err != 0;
 }
 
 /*
- * The program that ran until now is gone: what was sampled of it is named from what is known, then all is forgotten. What comes may have
- * threads, and other privileges, at which the kernel takes timers on threads away.
+ * The program that ran until now is gone: what was sampled of it is named from what is known, then all is
+ * forgotten. What comes may have threads, and other privileges, at which the kernel takes timers on threads
+ * away.
  */
 static void handle_exec(struct session *session, struct process *process)
 {
@@ -337,8 +342,8 @@ static int drain(struct session *session)
 }
 
 /*
- * Empty the caches. The kernel side gets new epochs first, so that it sends every stack again; what it sent under the old ones is
- * taken while the stacks are still known.
+ * Empty the caches. The kernel side gets new epochs first, so that it sends every stack again; what it sent
+ * under the old ones is taken while the stacks are still known.
  */
 static void flush_caches(struct session *session)
 {
@@ -391,7 +396,8 @@ enum session_error session__open(struct session **out, const struct session_conf
 	session->config = *config;
 	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (session->epoll_fd >= 0 && !profile__init(&session->profile, TRIE_NODES_MAX) &&
-	    !symbolizer__init(&session->symbolizer, &session->profile, config->pids.len > 1, config->by_thread) &&
+	    !symbolizer__init(&session->symbolizer, &session->profile, config->pids.len > 1,
+			      config->by_thread) &&
 	    !open_signals(session))
 		error = open_processes(session) ?: check_permission() ?: attach_processes(session) ?: open_sampler(session) ?: start_timers(session);
 	if (error) {
@@ -422,7 +428,8 @@ static void retry_attach(struct session *session, uint64_t now)
 			set_target(session, process);
 			continue;
 		}
-		process->retry_ns = now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << min_u64(process->retries, 16));
+		process->retry_ns =
+			now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << min_u64(process->retries, 16));
 		process->retries++;
 	}
 }
@@ -447,10 +454,11 @@ static void show_progress(struct session *session, uint64_t now)
 	sampler__counters(session->sampler, counters);
 	if (session->config.duration_ns)
 		snprintf(limit, sizeof(limit), "/%.0f", session->config.duration_ns / 1e9);
-	log_progress("%.1f%s s  %llu samples  %.0f/s  %llu lost   (Ctrl-C to stop)", elapsed, limit,
-		     (unsigned long long)session->symbolizer.counts.samples,
-		     elapsed > 0 ? session->symbolizer.counts.samples / elapsed : 0,
-		     (unsigned long long)(counters[PBP_COUNTER_LOST_SAMPLE] + counters[PBP_COUNTER_LOST_STACK]));
+	log_progress(
+		"%.1f%s s  %llu samples  %.0f/s  %llu lost   (Ctrl-C to stop)", elapsed, limit,
+		(unsigned long long)session->symbolizer.counts.samples,
+		elapsed > 0 ? session->symbolizer.counts.samples / elapsed : 0,
+		(unsigned long long)(counters[PBP_COUNTER_LOST_SAMPLE] + counters[PBP_COUNTER_LOST_STACK]));
 }
 
 /* Milliseconds until there is something to do without being woken; -1 = nothing. */
@@ -526,7 +534,8 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 	session->progress_ns = now + PROGRESS_NS;
 	while (!session->err) {
 		struct epoll_event events[16];
-		int count = epoll_wait(session->epoll_fd, events, ARRAY_SIZE(events), next_timeout(session, now));
+		int count =
+			epoll_wait(session->epoll_fd, events, ARRAY_SIZE(events), next_timeout(session, now));
 		bool stop = false;
 
 		now = now_ns(CLOCK_MONOTONIC);
@@ -583,9 +592,9 @@ static const char *end_text(const struct session *session)
 	case SESSION_END_DURATION:
 		return "duration over";
 	case SESSION_END_SIGNAL:
-		return session->signal == SIGINT  ? "stopped by Ctrl-C" :
-		       session->signal == SIGTERM ? "stopped by SIGTERM" :
-						    "stopped by SIGHUP";
+		return session->signal == SIGINT    ? "stopped by Ctrl-C"
+		       : session->signal == SIGTERM ? "stopped by SIGTERM"
+						    : "stopped by SIGHUP";
 	case SESSION_END_TARGETS:
 		return session->process_count == 1 ? "the process has ended" : "all processes have ended";
 	case SESSION_END_ERROR:

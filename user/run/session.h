@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * START HERE (user side). One profiling run: attach to the processes, sample until the end, give a profile and an account of
- * every sample. One thread, one epoll loop over the ring buffer, signals and the processes' pidfds.
+ * START HERE (user side). One profiling run: attach to the processes, sample until the end, give a profile
+ * and an account of every sample. One thread, one epoll loop over the ring buffer, signals and the processes'
+ * pidfds.
  */
 #pragma once
 
@@ -16,12 +17,12 @@
 
 struct session_config {
 	VEC(pid_t) pids;
-	uint64_t duration_ns;  /* 0 = until stopped or the processes end */
+	uint64_t duration_ns; /* 0 = until stopped or the processes end */
 	uint32_t rate_hz;
 	uint32_t kernel_frames; /* 0 = from the rate */
 	enum sampler_program program;
 	bool by_thread;
-	bool progress;	       /* keep a line on stderr up to date */
+	bool progress; /* keep a line on stderr up to date */
 };
 
 /* Why a run could not start; main.c turns it into an exit code. */
@@ -45,8 +46,9 @@ struct session;
 enum session_error session__open(struct session **out, const struct session_config *config);
 
 /*
- * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. From open on, INT, TERM and HUP
- * end the run the first time, and the program the second time; those that were ignored stay so.
+ * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. From
+ * open on, INT, TERM and HUP end the run the first time, and the program the second time; those that were
+ * ignored stay so.
  */
 enum session_end session__run(struct session *session, void (*snapshot)(void *context), void *context);
 

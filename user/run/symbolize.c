@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * In the steady state a sample costs three hash look-ups: its stack, the leaf's line, the leaf's node. Everything else happens
- * once per new stack, code object or line.
+ * In the steady state a sample costs three hash look-ups: its stack, the leaf's line, the leaf's node.
+ * Everything else happens once per new stack, code object or line.
  */
 #include "run/symbolize.h"
 
@@ -13,26 +13,27 @@
 #include <string.h>
 
 /* The caches are emptied beyond these; the profile itself stays. */
-#define STACKS_MAX	 32768
-#define FRAMES_MAX	 (1u << 20) /* of the profile: distinct functions and lines */
-#define TAIL_NODES_MAX	 65536
-#define ROOTS_MAX	 65536
+#define STACKS_MAX	  32768
+#define FRAMES_MAX	  (1u << 20) /* of the profile: distinct functions and lines */
+#define TAIL_NODES_MAX	  65536
+#define ROOTS_MAX	  65536
 #define STORED_FRAMES_MAX (4u << 20)
-#define TABLE_BYTES_MAX	 (32u << 20)
-#define CODES_MAX	 32768
-#define PRIMED_MAX	 64 /* threads looked at before the first sample */
+#define TABLE_BYTES_MAX	  (32u << 20)
+#define CODES_MAX	  32768
+#define PRIMED_MAX	  64 /* threads looked at before the first sample */
 
 static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)
 {
-	struct frame frame = { .kind = FRAME_SPECIAL,
-			       .function = strtab__add(symbolizer->profile->strings, text, strlen(text)) };
+	struct frame frame = {.kind = FRAME_SPECIAL,
+			      .function = strtab__add(symbolizer->profile->strings, text, strlen(text))};
 
 	return frame_table__add(&symbolizer->profile->frames, &frame);
 }
 
 int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, bool by_process, bool by_thread)
 {
-	*symbolizer = (struct symbolizer){ .profile = profile, .by_process = by_process, .by_thread = by_thread };
+	*symbolizer =
+		(struct symbolizer){.profile = profile, .by_process = by_process, .by_thread = by_thread};
 	symbolizer->no_python = special_frame(symbolizer, "[no Python frames]");
 	symbolizer->unverified = special_frame(symbolizer, "[callers not verified]");
 	symbolizer->truncated = special_frame(symbolizer, "[truncated]");
@@ -67,7 +68,8 @@ static struct stack *find_stack(const struct symbolizer *symbolizer, uint64_t id
 
 static int take_stack(struct symbolizer *symbolizer, const struct pbp_stack *record, size_t size)
 {
-	struct stack stack = { .id = record->id, .count = record->count, .root = UINT32_MAX, .leaf_code = PY_CODE_NONE };
+	struct stack stack = {
+		.id = record->id, .count = record->count, .root = UINT32_MAX, .leaf_code = PY_CODE_NONE};
 	size_t bytes = record->count * sizeof(struct pbp_frame);
 	int err;
 
@@ -109,7 +111,7 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 	if (type == PBP_CODE && size >= sizeof(struct pbp_code))
 		return take_code(symbolizer, record);
 	if (type == PBP_SAMPLE && size >= PBP_SAMPLE_SHORT) {
-		struct pbp_sample sample = { 0 };
+		struct pbp_sample sample = {0};
 
 		memcpy(&sample, record, min_u64(size, sizeof(sample)));
 		return vec__push(&symbolizer->samples, sample);
@@ -120,7 +122,8 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 /* --- stacks --- */
 
 /* Frame id of a code object at an instruction. */
-static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index, uint64_t instr)
+static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
+			 uint64_t instr)
 {
 	const struct py_code *code = &process->codes.codes.items[code_index];
 	int64_t lasti = py_code__lasti(code, &process->target.offsets, instr);
@@ -147,11 +150,12 @@ static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process,
 }
 
 /* Frame id of a raw frame; UINT32_MAX for one that is not to be shown. */
-static uint32_t raw_frame_id(struct symbolizer *symbolizer, struct process *process, const struct pbp_frame *raw,
-			     uint32_t *code_index)
+static uint32_t raw_frame_id(struct symbolizer *symbolizer, struct process *process,
+			     const struct pbp_frame *raw, uint32_t *code_index)
 {
 	uint32_t index = code_cache__find(&process->codes, raw->code, raw->ident);
-	enum py_code_state state = index == PY_CODE_NONE ? PY_CODE_GONE : process->codes.codes.items[index].state;
+	enum py_code_state state =
+		index == PY_CODE_NONE ? PY_CODE_GONE : process->codes.codes.items[index].state;
 
 	*code_index = PY_CODE_NONE;
 	if (state == PY_CODE_SHIM)
@@ -187,7 +191,7 @@ static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
 /* Read all code objects of one process's new stacks in one go. */
 static int load_codes(struct symbolizer *symbolizer, struct process *process)
 {
-	VEC(struct pbp_frame) frames = { 0 };
+	VEC(struct pbp_frame) frames = {0};
 	int err = 0;
 
 	for (size_t i = symbolizer->resolved; i < symbolizer->stacks.len && !err; i++) {
@@ -202,7 +206,8 @@ static int load_codes(struct symbolizer *symbolizer, struct process *process)
 		frames.len += stack->count;
 	}
 	if (!err)
-		err = code_cache__load(&process->codes, &process->target, frames.items, frames.len, process->attached);
+		err = code_cache__load(&process->codes, &process->target, frames.items, frames.len,
+				       process->attached);
 	vec__free(&frames);
 	/* A process that is gone leaves its unknown code objects unreadable, which is counted. */
 	return err == -ENOMEM ? err : 0;
@@ -230,7 +235,8 @@ static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, cons
 	return frame == UINT32_MAX ? TRIE_FULL : trie__child(&symbolizer->profile->trie, parent, frame);
 }
 
-static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process, const struct pbp_sample *sample)
+static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process,
+			  const struct pbp_sample *sample)
 {
 	uint32_t node = TRIE_ROOT;
 	char text[256];
@@ -257,7 +263,8 @@ static uint64_t root_key(const struct symbolizer *symbolizer, const struct pbp_s
 	return hmap_mix(hmap_mix(key | sample->tid) ^ name[0]) ^ hmap_mix(name[1]);
 }
 
-static uint32_t root_of(struct symbolizer *symbolizer, const struct process *process, const struct pbp_sample *sample)
+static uint32_t root_of(struct symbolizer *symbolizer, const struct process *process,
+			const struct pbp_sample *sample)
 {
 	const uint64_t *known;
 	uint64_t key;
@@ -278,8 +285,8 @@ static uint32_t root_of(struct symbolizer *symbolizer, const struct process *pro
 
 /* --- tails --- */
 
-static uint32_t tail_path(struct symbolizer *symbolizer, struct process *process, const struct tail_reader *reader,
-			  enum tail_result result, uint32_t node)
+static uint32_t tail_path(struct symbolizer *symbolizer, struct process *process,
+			  const struct tail_reader *reader, enum tail_result result, uint32_t node)
 {
 	struct trie *trie = &symbolizer->profile->trie;
 	uint32_t code_index, id;
@@ -318,14 +325,14 @@ static void resolve_tail(struct symbolizer *symbolizer, struct tail_use *use)
 		sampler__set_witnesses(symbolizer->sampler, process->pid, sample->tstate, &reader->witnesses);
 	if (use->result == TAIL_UNVERIFIED)
 		return;
-	key = reader->hash ^ hmap_mix(use->root ^ (uint64_t)process->epoch << 32) ^ (use->result == TAIL_TRUNCATED);
+	key = reader->hash ^ hmap_mix(use->root ^ (uint64_t)process->epoch << 32) ^
+	      (use->result == TAIL_TRUNCATED);
 	known = hmap__get(&symbolizer->tail_nodes, key);
 	if (known) {
 		use->node = *known;
 		return;
 	}
-	code_cache__load(&process->codes, &process->target, reader->frames.items, reader->frames.len,
-			 true);
+	code_cache__load(&process->codes, &process->target, reader->frames.items, reader->frames.len, true);
 	use->node = tail_path(symbolizer, process, reader, use->result, use->root);
 	if (use->node != TRIE_FULL)
 		hmap__set(&symbolizer->tail_nodes, key, use->node);
@@ -337,15 +344,17 @@ static bool same_tail(const struct tail_use *a, const struct tail_use *b)
 
 	return a->process == b->process && x->tstate == y->tstate && x->link_frame == y->link_frame &&
 	       x->tail_frame == y->tail_frame && x->witness_version == y->witness_version &&
-	       !memcmp(x->witnesses, y->witnesses, sizeof(x->witnesses)) && a->expected.code == b->expected.code && a->expected.instr == b->expected.instr &&
+	       !memcmp(x->witnesses, y->witnesses, sizeof(x->witnesses)) &&
+	       a->expected.code == b->expected.code && a->expected.instr == b->expected.instr &&
 	       a->expected.ident == b->expected.ident && a->root == b->root;
 }
 
 /* The node that the frames of a deep stack hang from. */
-static uint32_t node_of_tail(struct symbolizer *symbolizer, const struct stack *stack, const struct pbp_sample *sample,
-			     uint32_t root)
+static uint32_t node_of_tail(struct symbolizer *symbolizer, const struct stack *stack,
+			     const struct pbp_sample *sample, uint32_t root)
 {
-	struct tail_use use = { .process = stack->process, .sample = sample, .expected = stack->last, .root = root };
+	struct tail_use use = {
+		.process = stack->process, .sample = sample, .expected = stack->last, .root = root};
 	const struct tail_use *found = NULL;
 
 	if (stack->count == 1)
@@ -384,7 +393,8 @@ void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *proc
 		used++;
 		if (reader && tail_reader__prime(reader, &process->target, threads[i].tstate,
 						 sampler__max_frames(symbolizer->sampler)))
-			sampler__set_witnesses(symbolizer->sampler, process->pid, threads[i].tstate, &reader->witnesses);
+			sampler__set_witnesses(symbolizer->sampler, process->pid, threads[i].tstate,
+					       &reader->witnesses);
 	}
 }
 
@@ -416,24 +426,28 @@ static void count_state(struct symbolize_counts *counts, const struct pbp_sample
 	counts->in_kernel += !!(sample->flags & PBP_SAMPLE_KERNEL);
 }
 
-static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stack, const struct pbp_sample *sample,
-			       uint32_t root)
+static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stack,
+			       const struct pbp_sample *sample, uint32_t root)
 {
 	struct trie *trie = &symbolizer->profile->trie;
 	uint32_t node = root;
 
 	if (sample->tail_frame)
-		node = stack ? node_of_tail(symbolizer, stack, sample, root) :
-			       trie__child(trie, root, symbolizer->unverified);
+		node = stack ? node_of_tail(symbolizer, stack, sample, root)
+			     : trie__child(trie, root, symbolizer->unverified);
 	if (!stack) {
 		symbolizer->counts.unverified += !!sample->tail_frame;
-		return node == TRIE_FULL || sample->tail_frame ? node : trie__child(trie, node, symbolizer->no_python);
+		return node == TRIE_FULL || sample->tail_frame
+			       ? node
+			       : trie__child(trie, node, symbolizer->no_python);
 	}
 	symbolizer->counts.unreadable += stack->unreadable;
 	if (node != TRIE_FULL)
 		node = node_of_path(symbolizer, stack, node);
 	if (node != TRIE_FULL && stack->leaf_code != PY_CODE_NONE)
-		node = trie__child(trie, node, frame_at(symbolizer, stack->process, stack->leaf_code, sample->leaf_instr));
+		node = trie__child(
+			trie, node,
+			frame_at(symbolizer, stack->process, stack->leaf_code, sample->leaf_instr));
 	return node;
 }
 

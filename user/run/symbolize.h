@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From the kernel side's records to the profile: stacks of code addresses become paths of frames, samples add to them. Records are
- * collected first and resolved together, so that one batch of reads names all that is new.
+ * From the kernel side's records to the profile: stacks of code addresses become paths of frames, samples add
+ * to them. Records are collected first and resolved together, so that one batch of reads names all that is
+ * new.
  */
 #pragma once
 
@@ -17,27 +18,27 @@
 
 /* What became of the samples; all but `unknown_stack` are in the profile. */
 struct symbolize_counts {
-	uint64_t samples;		     /* taken */
-	uint64_t status[PBP_STATUS_COUNT];   /* ... by how the walk ended */
-	uint64_t tails_completed;	     /* DEEP or FRAME_FAULT, whole and verified */
-	uint64_t truncated;		     /* deeper than any limit: base missing */
-	uint64_t unverified;		     /* tail could not be proved to belong: callers left out */
-	uint64_t unreadable;		     /* with a function that was freed before it could be read */
-	uint64_t pruned;		     /* put under one node, since the profile had reached its size limit */
-	uint64_t unknown_stack;		     /* lost: the stack was not there (any more) */
+	uint64_t samples;		   /* taken */
+	uint64_t status[PBP_STATUS_COUNT]; /* ... by how the walk ended */
+	uint64_t tails_completed;	   /* DEEP or FRAME_FAULT, whole and verified */
+	uint64_t truncated;		   /* deeper than any limit: base missing */
+	uint64_t unverified;		   /* tail could not be proved to belong: callers left out */
+	uint64_t unreadable;		   /* with a function that was freed before it could be read */
+	uint64_t pruned;	/* put under one node, since the profile had reached its size limit */
+	uint64_t unknown_stack; /* lost: the stack was not there (any more) */
 	uint64_t attached, collecting, raising, in_kernel;
 };
 
 struct stack {
 	uint64_t id;
 	struct process *process;
-	struct pbp_frame *raw;	/* until resolved; owned */
-	uint32_t *path;		/* frame ids below the leaf's, outermost first; owned */
+	struct pbp_frame *raw; /* until resolved; owned */
+	uint32_t *path;	       /* frame ids below the leaf's, outermost first; owned */
 	uint32_t path_len;
-	uint32_t count;		/* raw frames */
-	uint32_t leaf_code;	/* index in process->codes; PY_CODE_NONE: the path is all there is */
+	uint32_t count;	    /* raw frames */
+	uint32_t leaf_code; /* index in process->codes; PY_CODE_NONE: the path is all there is */
 	bool unreadable;
-	struct pbp_frame last;	/* outermost raw frame: what a tail hangs from */
+	struct pbp_frame last; /* outermost raw frame: what a tail hangs from */
 	/* the node of `path` under the root it was last seen with */
 	uint32_t root, node;
 };
@@ -52,20 +53,20 @@ struct tail_use {
 };
 
 struct symbolizer {
-	struct profile *profile; /* borrowed */
-	struct sampler *sampler; /* borrowed; told which frames to look at in tails */
+	struct profile *profile;	 /* borrowed */
+	struct sampler *sampler;	 /* borrowed; told which frames to look at in tails */
 	VEC(struct process *) processes; /* borrowed */
-	bool by_process, by_thread; /* roots of the trie */
-	struct hmap stack_index; /* id -> index in stacks */
+	bool by_process, by_thread;	 /* roots of the trie */
+	struct hmap stack_index;	 /* id -> index in stacks */
 	VEC(struct stack) stacks;
 	size_t stored_frames;
-	size_t resolved; /* stacks before this one are */
+	size_t resolved;		/* stacks before this one are */
 	VEC(struct pbp_sample) samples; /* of this batch */
-	struct hmap roots;	 /* root_key() of a sample -> trie node */
-	struct hmap tail_nodes;	 /* hash of a tail and its root -> trie node */
-	VEC(struct tail_use) tails; /* the tails of this batch */
+	struct hmap roots;		/* root_key() of a sample -> trie node */
+	struct hmap tail_nodes;		/* hash of a tail and its root -> trie node */
+	VEC(struct tail_use) tails;	/* the tails of this batch */
 	uint32_t no_python, unverified, truncated, unreadable, beyond; /* special frames */
-	uint32_t pruned; /* a node */
+	uint32_t pruned;					       /* a node */
 	uint64_t batch;
 	struct symbolize_counts counts;
 };
@@ -77,13 +78,18 @@ int symbolizer__add_process(struct symbolizer *symbolizer, struct process *proce
 /* Threads that are deep already: tell the kernel side what to look at in their tails. */
 void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *process);
 
-/* Take over one record (PBP_STACK, PBP_CODE or PBP_SAMPLE), whose frames are copied. 0, -ENOMEM, -EINVAL for a malformed one. */
+/*
+ * Take over one record (PBP_STACK, PBP_CODE or PBP_SAMPLE), whose frames are copied. 0, -ENOMEM, -EINVAL for
+ * a malformed one.
+ */
 int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size);
 
 /* Name what is new and add the collected samples to the profile. 0 or -ENOMEM. */
 int symbolizer__flush_batch(struct symbolizer *symbolizer);
 
-/* Are the caches full? Then the stacks are to be forgotten, after the kernel side has been given a new epoch. */
+/*
+ * Are the caches full? Then the stacks are to be forgotten, after the kernel side has been given a new epoch.
+ */
 bool symbolizer__is_full(const struct symbolizer *symbolizer);
 void symbolizer__forget(struct symbolizer *symbolizer, const struct process *only); /* NULL: all */
 
