@@ -12,6 +12,7 @@
 #include "run/permission.h"
 #include "run/process.h"
 #include "run/report.h"
+#include "run/signals.h"
 #include "run/symbolize.h"
 
 #include <errno.h>
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,52 +97,6 @@ static int watch(struct session *session, int fd, uint64_t id)
 
 /* What epoll says is ready: the ring, a signal, or WATCH_PROCESS + index. */
 enum { WATCH_RING, WATCH_SIGNAL, WATCH_PROCESS };
-
-/*
- * Signals are noted by a handler and wake the loop. They are not blocked: a target can make a read of its
- * memory wait for as long as it likes (userfaultfd, FUSE), and only a signal that would end the program ends
- * such a wait. So the first one resets its handler, and the second one kills.
- */
-static struct {
-	int wake_fd;
-	volatile sig_atomic_t stop, snapshot;
-} signals = {.wake_fd = -1};
-
-static void note_signal(int signal)
-{
-	uint64_t one = 1;
-	int saved = errno;
-
-	if (signal == SIGUSR1)
-		signals.snapshot = 1;
-	else
-		signals.stop = signal;
-	if (write(signals.wake_fd, &one, sizeof(one)) < 0)
-		signals.stop = signal; /* cannot be: the loop then sees it at its next turn */
-	errno = saved;
-}
-
-/* One that is ignored (nohup, a background job of a script) stays ignored. */
-static void catch_signal(int signal, int flags)
-{
-	struct sigaction old, action = {.sa_handler = note_signal, .sa_flags = flags};
-
-	if (!sigaction(signal, NULL, &old) && old.sa_handler != SIG_IGN)
-		sigaction(signal, &action, NULL);
-}
-
-static int open_signals(struct session *session)
-{
-	signals.stop = signals.snapshot = 0;
-	signals.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (signals.wake_fd < 0)
-		return -errno;
-	catch_signal(SIGINT, SA_RESETHAND);
-	catch_signal(SIGTERM, SA_RESETHAND);
-	catch_signal(SIGHUP, SA_RESETHAND);
-	catch_signal(SIGUSR1, SA_RESTART);
-	return watch(session, signals.wake_fd, WATCH_SIGNAL);
-}
 
 static void log_no_process(pid_t pid, int err)
 {
@@ -398,8 +352,12 @@ enum session_error session__open(struct session **out, const struct session_conf
 	if (session->epoll_fd >= 0 && !profile__init(&session->profile, TRIE_NODES_MAX) &&
 	    !symbolizer__init(&session->symbolizer, &session->profile, config->pids.len > 1,
 			      config->by_thread) &&
-	    !open_signals(session))
-		error = open_processes(session) ?: check_permission() ?: attach_processes(session) ?: open_sampler(session) ?: start_timers(session);
+	    !watch(session, signals__open(), WATCH_SIGNAL))
+		error = open_processes(session)	  ?:
+			check_permission()	  ?:
+			attach_processes(session) ?:
+			open_sampler(session)	  ?:
+			start_timers(session);
 	if (error) {
 		session__close(session);
 		return error;
@@ -496,17 +454,14 @@ static void update_idle(struct session *session, int records)
 
 static bool handle_signals(struct session *session, void (*snapshot)(void *context), void *context)
 {
-	uint64_t count;
+	bool wants_snapshot;
 
-	if (read(signals.wake_fd, &count, sizeof(count)) < 0)
-		count = 0; /* what was noted counts, not how often */
-	if (signals.snapshot) {
-		signals.snapshot = 0;
+	session->signal = signals__take(&wants_snapshot);
+	if (wants_snapshot) {
 		drain(session);
 		if (snapshot)
 			snapshot(context);
 	}
-	session->signal = signals.stop;
 	return session->signal != 0;
 }
 
@@ -644,9 +599,7 @@ void session__close(struct session *session)
 	free(session->processes);
 	symbolizer__free(&session->symbolizer);
 	profile__free(&session->profile);
-	if (signals.wake_fd >= 0)
-		close(signals.wake_fd);
-	signals.wake_fd = -1;
+	signals__close();
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);
 	free(session);

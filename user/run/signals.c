@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A handler notes a signal and wakes the loop. Signals are not blocked for a signalfd: a target can make a
+ * read of its memory wait for as long as it likes (userfaultfd, FUSE), and only a signal that would end the
+ * program ends such a wait. So the first one takes its handler away, and the second one kills.
+ */
+#include "run/signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Static, since a handler has no argument to find it by. */
+static struct {
+	int wake_fd;
+	volatile sig_atomic_t stop, snapshot;
+} signals = {.wake_fd = -1};
+
+static void note_signal(int signal)
+{
+	uint64_t one = 1;
+	int saved = errno;
+
+	if (signal == SIGUSR1)
+		signals.snapshot = 1;
+	else
+		signals.stop = signal;
+	if (write(signals.wake_fd, &one, sizeof(one)) < 0)
+		signals.stop = signal; /* cannot be: the loop then sees it at its next turn */
+	errno = saved;
+}
+
+static void catch_signal(int signal, int flags)
+{
+	struct sigaction old, action = {.sa_handler = note_signal, .sa_flags = flags};
+
+	if (!sigaction(signal, NULL, &old) && old.sa_handler != SIG_IGN)
+		sigaction(signal, &action, NULL);
+}
+
+int signals__open(void)
+{
+	signals.stop = signals.snapshot = 0;
+	signals.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (signals.wake_fd < 0)
+		return -errno;
+	catch_signal(SIGINT, SA_RESETHAND);
+	catch_signal(SIGTERM, SA_RESETHAND);
+	catch_signal(SIGHUP, SA_RESETHAND);
+	catch_signal(SIGUSR1, SA_RESTART);
+	return signals.wake_fd;
+}
+
+int signals__take(bool *snapshot)
+{
+	uint64_t count;
+
+	if (read(signals.wake_fd, &count, sizeof(count)) < 0)
+		count = 0; /* what was noted counts, not how often */
+	*snapshot = signals.snapshot;
+	signals.snapshot = 0;
+	return signals.stop;
+}
+
+void signals__close(void)
+{
+	if (signals.wake_fd >= 0)
+		close(signals.wake_fd);
+	signals.wake_fd = -1;
+}
