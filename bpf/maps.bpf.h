@@ -70,7 +70,7 @@ struct walk {
 	__u32 limit; /* ... at most */
 	__u32 faulted;
 	__u32 fresh_codes; /* code objects in it that were not sent before */
-	__u32 reserved;
+	__u32 generation_read; /* sample.generation is the interpreter's */
 	__u32 window_len;   /* valid bytes of scratch.window ... */
 	__u64 window_start; /* ... and where in the target they are */
 	__u64 ident_stamp;  /* entries of scratch.idents with it hold for this walk */

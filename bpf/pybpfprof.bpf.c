@@ -77,18 +77,22 @@ static __always_inline void fill_interp_state(struct pbp_sample *sample, const s
 	__u32 span = target->in_generation - target->in_gc_collecting;
 	__u32 collecting = 0;
 
+	scratch->walk.generation_read = 0;
 	if (target->in_generation && target->in_gc_collecting && span <= PBP_INTERP_BYTES - 8) {
 		if (bpf_probe_read_user(scratch->interp, span + 8,
 					(void *)(interp + target->in_gc_collecting)))
 			return;
 		collecting = *(__u32 *)scratch->interp;
 		sample->generation = scratch_u64(scratch->interp, PBP_INTERP_BYTES, span);
+		scratch->walk.generation_read = 1;
 	} else {
 		if (target->in_gc_collecting)
 			bpf_probe_read_user(&collecting, sizeof(collecting),
 					    (void *)(interp + target->in_gc_collecting));
-		if (target->in_generation)
-			sample->generation = read_user_u64(interp + target->in_generation);
+		if (target->in_generation &&
+		    !bpf_probe_read_user(&sample->generation, sizeof(sample->generation),
+					 (void *)(interp + target->in_generation)))
+			scratch->walk.generation_read = 1;
 	}
 	if (collecting)
 		sample->flags |= PBP_SAMPLE_GC;
@@ -126,7 +130,7 @@ static __always_inline __u64 ident_stamp(const struct pbp_sample *sample, const 
 {
 	__u64 interp = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_interp);
 
-	if (!target->in_generation)
+	if (!scratch->walk.generation_read)
 		return ++scratch->walks;
 	return hash_mix(hash_mix(interp ^ (__u64)sample->tgid << 32, sample->generation), target->epoch) |
 	       1ull << 63;

@@ -494,6 +494,20 @@ Test(tick, first_new_thread_is_told)
 	image__free(&image);
 }
 
+/* Where the interpreter's count of freed code objects cannot be read, identities hold for one walk. */
+Test(tick, generation_not_resident)
+{
+	start(14);
+	push_ordinary();
+	host.fault_start = image__at(&image, IMAGE_INTERP) + image.target.layout.in_gc_collecting;
+	host.fault_end = host.fault_start + 4096;
+	take_tick();
+	recycle(3, 5000);
+	take_tick();
+	expect_whole("recycled");
+	image__free(&image);
+}
+
 Test(tick, names_of_threads)
 {
 	start(14);
