@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "base/vec.h"
+#include "os/cpus.h"
 #include "os/kernel_types.h"
 #include "os/proc.h"
 
@@ -41,6 +42,8 @@ struct sampler {
 	uint64_t period_ns;
 	int cpus;
 	bool watches_cpus;
+	bool *watched;	   /* CPUs that have a timer; it goes when the CPU does */
+	bool *online_now;  /* working memory of the same size */
 	int stats_fd;	   /* while it is open the kernel times BPF programs; -1 = not measured */
 	uint64_t *per_cpu; /* one value a CPU, to read counters into */
 	VEC(int) events;
@@ -228,7 +231,9 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 	if (sampler->cpus < 1)
 		sampler->cpus = 1;
 	sampler->per_cpu = calloc(sampler->cpus, sizeof(*sampler->per_cpu));
-	err = sampler->per_cpu ? load(sampler, config, reason, reason_size) : -ENOMEM;
+	sampler->watched = calloc(2 * sampler->cpus, sizeof(*sampler->watched));
+	sampler->online_now = sampler->watched + sampler->cpus;
+	err = sampler->per_cpu && sampler->watched ? load(sampler, config, reason, reason_size) : -ENOMEM;
 	if (err) {
 		sampler__close(sampler);
 		return err;
@@ -255,6 +260,7 @@ void sampler__close(struct sampler *sampler)
 	if (sampler->stats_fd >= 0)
 		close(sampler->stats_fd);
 	free(sampler->per_cpu);
+	free(sampler->watched);
 	free(sampler);
 }
 
@@ -319,17 +325,31 @@ static void close_events(struct sampler *sampler, size_t first, size_t end)
 	sampler->events.len = first + behind;
 }
 
+/* Timers on the CPUs that are online and have none. 0 or -errno. */
+static int open_cpu_events(struct sampler *sampler)
+{
+	bool *online = sampler->online_now, *watched = sampler->watched;
+	int err = cpus__online(online, sampler->cpus);
+
+	for (int cpu = 0; cpu < sampler->cpus && !err; cpu++) {
+		if (online[cpu] && !watched[cpu])
+			err = open_event(sampler, -1, cpu);
+		if (err == -ENODEV) /* it has just gone */
+			err = online[cpu] = 0;
+		watched[cpu] = online[cpu] && !err;
+	}
+	return err;
+}
+
 int sampler__watch_cpus(struct sampler *sampler)
 {
 	size_t on_threads = sampler->events.len;
-	int err = 0;
+	int err;
 
 	if (sampler->watches_cpus)
 		return 0;
-	for (int cpu = 0; cpu < sampler->cpus && (!err || err == -ENODEV); cpu++)
-		err = open_event(sampler, -1, cpu); /* -ENODEV: offline */
-	if (err == -ENODEV && sampler->events.len > on_threads)
-		err = 0;
+	memset(sampler->watched, 0, sampler->cpus);
+	err = open_cpu_events(sampler);
 	if (err) {
 		close_events(sampler, on_threads, sampler->events.len);
 		return err;
@@ -340,9 +360,9 @@ int sampler__watch_cpus(struct sampler *sampler)
 	return 0;
 }
 
-bool sampler__watches_cpus(const struct sampler *sampler)
+int sampler__refresh_cpus(struct sampler *sampler)
 {
-	return sampler->watches_cpus;
+	return sampler->watches_cpus ? open_cpu_events(sampler) : 0;
 }
 
 /* Does the process have one thread, and which? 0 or -errno; *tid is 0 if there are several. */

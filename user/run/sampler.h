@@ -62,7 +62,8 @@ int sampler__attach(struct sampler *sampler, pid_t pid);
  * For targets that start threads. 0 or -errno; nothing has changed then.
  */
 int sampler__watch_cpus(struct sampler *sampler);
-bool sampler__watches_cpus(const struct sampler *sampler);
+/* CPUs come and go: timers for those that are online again. To be called now and then. 0 or -errno. */
+int sampler__refresh_cpus(struct sampler *sampler);
 
 /* Take all timers away again. Counters and waiting records stay. */
 void sampler__stop(struct sampler *sampler);

@@ -24,14 +24,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS	       1000000ull
-#define SECOND	       (1000 * MS)
-#define POLL_NS	       (20 * MS)
-#define POLL_QUIET_NS  (100 * MS)
-#define QUIET_POLLS    5  /* polls without a new stack or a tail before they become rarer */
-#define IDLE_POLLS     10 /* empty polls before the reader goes to sleep */
-#define PROGRESS_NS    (250 * MS)
-#define RETRY_FIRST_NS (5 * MS)	 /* looking for Python after an exec: this long between the first tries ...  \
+#define MS	      1000000ull
+#define SECOND	      (1000 * MS)
+#define POLL_NS	      (20 * MS)
+#define POLL_QUIET_NS (100 * MS)
+#define QUIET_POLLS   5	 /* polls without a new stack or a tail before they become rarer */
+#define IDLE_POLLS    10 /* empty polls before the reader goes to sleep */
+#define PROGRESS_NS   (250 * MS)
+#define RETRY_FIRST_NS                                                                                       \
+	(5 * MS)		 /* looking for Python after an exec: this long between the first tries ...  \
 				  */
 #define RETRY_MOST_NS	  SECOND /* ... doubling up to this */
 #define START_PATIENCE_NS (2 * SECOND) /* for an interpreter that is starting up when the run begins */
@@ -45,7 +46,7 @@ struct session {
 	struct process *processes;
 	size_t process_count;
 	int epoll_fd;
-	uint64_t start_ns, end_ns, progress_ns;
+	uint64_t start_ns, end_ns, progress_ns, refresh_ns;
 	uint32_t empty_polls, quiet_polls;
 	bool idle, news, first_seen, warned_cpus;
 	enum session_end end;
@@ -392,6 +393,18 @@ static void retry_attach(struct session *session, uint64_t now)
 	}
 }
 
+/* A CPU that went offline took its timer with it. */
+static void refresh_cpus(struct session *session, uint64_t now)
+{
+	if (now < session->refresh_ns)
+		return;
+	session->refresh_ns = now + SECOND;
+	if (sampler__refresh_cpus(session->sampler) && !session->warned_cpus) {
+		log_warn("cannot put timers on CPUs that have come online");
+		session->warned_cpus = true;
+	}
+}
+
 static uint64_t next_retry(const struct session *session)
 {
 	uint64_t next = UINT64_MAX;
@@ -502,6 +515,7 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 				handle_exit(session, &session->processes[events[i].data.u64 - WATCH_PROCESS]);
 		}
 		retry_attach(session, now);
+		refresh_cpus(session, now);
 		if (symbolizer__is_full(&session->symbolizer))
 			flush_caches(session);
 		if (session->config.progress && now >= session->progress_ns)

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Lists of CPUs as the kernel writes them, and what is none.
+ */
+#include "os/cpus.h"
+
+#include <criterion/criterion.h>
+#include <unistd.h>
+
+#define COUNT 12
+
+static void expect(const char *list, const char *want)
+{
+	bool online[COUNT];
+	char got[COUNT + 1] = "";
+
+	cpus__parse(list, online, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		got[i] = online[i] ? '1' : '0';
+	cr_expect_str_eq(got, want, "%s: %s", list, got);
+}
+
+Test(cpus, lists)
+{
+	expect("0\n", "100000000000");
+	expect("0-3\n", "111100000000");
+	expect("0,2-3,11\n", "101100000001");
+	expect("10-4000000000\n", "000000000011");
+	expect("", "000000000000");
+	expect("\n", "000000000000");
+	expect("x", "000000000000");
+	expect("1,", "010000000000");
+	expect("3-1", "000000000000");
+	expect("2;5", "001000000000");
+}
+
+Test(cpus, of_this_machine)
+{
+	bool online[4096];
+	long count = 0;
+
+	cr_assert_eq(cpus__online(online, 4096), 0);
+	for (size_t i = 0; i < 4096; i++)
+		count += online[i];
+	cr_expect_eq(count, sysconf(_SC_NPROCESSORS_ONLN));
+}
