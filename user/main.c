@@ -49,16 +49,21 @@ static int open_outputs(struct recording *recording)
 	return 0;
 }
 
-/* All files; the first error is returned, but every file is tried. */
-static int write_outputs(struct recording *recording)
+/*
+ * All files; the first error is returned, but every file is tried. A snapshot leaves out pipes and devices,
+ * where one profile after the other would be read as one.
+ */
+static int write_outputs(struct recording *recording, bool snapshot)
 {
 	int first = 0;
 
 	for (size_t i = 0; i < recording->open; i++) {
 		struct output *output = &recording->outputs[i];
-		int err = output__write(output, session__profile(recording->session),
-					recording->options->group);
+		int err;
 
+		if (snapshot && !output->final_path)
+			continue;
+		err = output__write(output, session__profile(recording->session), recording->options->group);
 		if (err == -EPIPE && output->fd == STDOUT_FILENO)
 			continue; /* the reader has seen enough */
 		if (err)
@@ -73,18 +78,64 @@ static void write_snapshot(void *context)
 {
 	struct recording *recording = context;
 
-	if (session__profile(recording->session)->samples && !write_outputs(recording))
+	if (session__profile(recording->session)->samples && !write_outputs(recording, true))
 		log_info("snapshot of %llu samples written",
 			 (unsigned long long)session__profile(recording->session)->samples);
 }
 
-static unsigned int terminal_width(void)
+/* Columns of the terminal, 0 where the stream is none. */
+static unsigned int stream_width(int fd)
 {
 	struct winsize size;
 
-	if (!isatty(STDOUT_FILENO))
+	if (!isatty(fd))
 		return 0;
-	return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
+	return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
+}
+
+#define WRAP_INDENT "             "
+
+/* Replace the space at `at` by a newline and an indent. */
+static void insert_break(struct buf *text, size_t at)
+{
+	struct buf rest = {0};
+
+	buf__add(&rest, text->data + at + 1, text->len - at - 1);
+	text->len = at;
+	buf__adds(text, "\n" WRAP_INDENT);
+	buf__add(text, rest.data, rest.len);
+	text->err = text->err ?: rest.err;
+	buf__free(&rest);
+}
+
+/* Break lines at spaces so that they fit, and set off what goes on. */
+static void wrap_lines(struct buf *text, unsigned int width)
+{
+	size_t column = strlen("pybpfprof: "), space = 0;
+	struct buf out = {0};
+
+	for (size_t i = 0; i < text->len && !text->err; i++) {
+		char c = text->data[i];
+
+		if (c == ' ')
+			space = out.len;
+		buf__addc(&out, c);
+		column = c == '\n' ? 0 : column + 1;
+		if (c == '\n')
+			space = 0;
+		if (column < width || !space)
+			continue;
+		/* The word that does not fit begins a new line. */
+		column = out.len - space - 1 + strlen(WRAP_INDENT);
+		insert_break(&out, space);
+		space = 0;
+	}
+	if (!out.err) {
+		buf__free(text);
+		*text = out;
+	} else {
+		buf__free(&out);
+	}
 }
 
 static bool wants_color(void)
@@ -98,7 +149,7 @@ static int print_summary(const struct recording *recording)
 {
 	struct summary_style style = {.group = recording->options->group,
 				      .max_rows = recording->options->rows,
-				      .width = terminal_width(),
+				      .width = stream_width(STDOUT_FILENO),
 				      .color = wants_color()};
 	struct buf text = {0};
 	int err = summary__format(session__profile(recording->session), &style, &text);
@@ -115,6 +166,8 @@ static void print_lines(void (*format)(struct session *session, struct buf *out)
 	struct buf text = {0};
 
 	format(session, &text);
+	if (isatty(STDERR_FILENO))
+		wrap_lines(&text, stream_width(STDERR_FILENO));
 	if (text.len)
 		log_info("%.*s", (int)text.len - (text.data[text.len - 1] == '\n'), text.data);
 	buf__free(&text);
@@ -157,7 +210,7 @@ static int finish(struct recording *recording, enum session_end end)
 		print_lines(session__report, recording->session);
 		return EXIT_FAILED;
 	}
-	failed = write_outputs(recording) != 0;
+	failed = write_outputs(recording, false) != 0;
 	if (!recording->options->quiet)
 		failed |= print_summary(recording) != 0;
 	print_lines(session__report, recording->session);
@@ -218,8 +271,9 @@ int main(int argc, char **argv)
 	int code = EXIT_USAGE;
 
 	occupy_standard_fds();
-	/* A closed pipe is an error of the write, not the end of the program. */
+	/* A closed pipe or a file size limit is an error of the write, not the end of the program. */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	if (options__parse(&options, argc, argv))
 		goto out;
 	log_set_level(options.verbose ? LOG_DBG : LOG_INFO);

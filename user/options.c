@@ -49,40 +49,42 @@ static const struct option LONG_OPTIONS[] = {
 };
 
 static const char HELP_HEAD[] =
-	"Usage: pybpfprof [record] -p PID[,PID...] [-d SECONDS] [-r HZ] [-o FILE]...\n"
+	"Usage: pybpfprof [record] -p PID[,PID...] [-d TIME] [-r HZ] [-o FILE]...\n"
 	"       pybpfprof doctor\n"
 	"\n"
-	"Where does a running Python process spend its time? Samples its stacks on the CPU clock, without "
-	"stopping it,\n"
-	"and prints a table. CPython 3.13 to 3.15, Linux 5.15 and later, x86-64; as root, or with CAP_BPF, "
-	"CAP_PERFMON\n"
-	"and CAP_SYS_PTRACE.\n"
+	"Where does a running Python process spend its time? Samples its stacks on the\n"
+	"CPU clock, without stopping it, and prints a table. CPython 3.13 to 3.15, Linux\n"
+	"5.15 and later, x86-64; as root, or with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE.\n"
 	"\n"
 	"  -p, --pid PID[,PID...]  processes to profile, all their threads\n"
-	"  -d, --duration TIME     30, 30s, 2m, 500ms; without it until Ctrl-C or until the processes end\n"
-	"  -r, --rate HZ           samples per second of CPU time: 99, 1000, 10k (default 99, at most 20k)\n"
-	"  -o, --output FILE       write the profile; may be given several times, the suffix chooses the "
-	"format;\n"
-	"                          - is stdout, without the table then\n"
-	"      --format NAME       the format of every -o, whatever its suffix (without one: collapsed)\n"
+	"  -d, --duration TIME     30, 30s, 2m, 1h, 500ms (1 ms to a year); without it\n"
+	"                          until Ctrl-C or until the processes end\n"
+	"  -r, --rate HZ           samples per second of CPU time: 99, 1000, 10k\n"
+	"                          (default 99, at most 20k)\n"
+	"  -o, --output FILE       write the profile; may be given several times, the\n"
+	"                          suffix chooses the format; - is stdout, without the\n"
+	"                          table then\n"
+	"      --format NAME       the format of every -o, whatever its suffix\n"
+	"                          (without one: collapsed)\n"
 	"      --line              group by executing line (default)\n"
 	"      --function          group by function\n"
-	"  -t, --threads           tell threads apart\n"
+	"  -t, --threads           tell threads apart, by id and by the name that the\n"
+	"                          kernel knows (Python gives it from 3.14 on)\n"
 	"  -l, --limit ROWS        rows of the table (default 15)\n"
 	"  -q, --quiet             no table\n"
-	"  -v, --verbose           say what is found and done\n"
-	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a CPU's time at the "
-	"rate);\n"
-	"                          deeper stacks are completed from user space\n"
+	"  -v, --verbose           say what is found and done, and time the kernel side\n"
+	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a\n"
+	"                          CPU's time at the rate); deeper stacks are completed\n"
+	"                          from user space\n"
 	"  -h, --help              this text\n"
 	"      --version\n"
 	"\n"
 	"Formats:\n";
 
-static const char HELP_TAIL[] = "\n"
-				"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile "
-				"written, 1 failure, 2 usage,\n"
-				"3 not a Python process, 4 not permitted.\n";
+static const char HELP_TAIL[] =
+	"\n"
+	"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile written,\n"
+	"1 failure, 2 usage, 3 not a Python process, 4 not permitted.\n";
 
 void options__print_help(void)
 {
@@ -227,6 +229,8 @@ static int take_option(struct options *options, int option, const char *value, c
 			       ? bad_value("-r", value, "a rate from 1 to 20k, such as 99, 1000 or 10k")
 			       : 0;
 	case 'o':
+		if (!*value)
+			return bad_value("-o", "''", "a file name, or - for stdout");
 		return vec__push(&options->outputs, ((struct output_option){.path = value}));
 	case OPTION_FORMAT:
 		*format = writer__by_name(value);

@@ -245,15 +245,25 @@ int proc__own_caps(uint64_t *effective, bool *in_user_ns)
 	return 0;
 }
 
-uint64_t proc__own_rss(void)
+static uint64_t own_memory(const char *name)
 {
 	const char *field;
 	char text[8192];
 
 	if (read_text("/proc/self/status", text, sizeof(text)) < 0)
 		return 0;
-	field = status_field(text, "VmRSS");
+	field = status_field(text, name);
 	return field ? strtoull(field, NULL, 10) * 1024 : 0;
+}
+
+uint64_t proc__own_rss(void)
+{
+	return own_memory("VmRSS");
+}
+
+uint64_t proc__own_peak_rss(void)
+{
+	return own_memory("VmHWM");
 }
 
 uint64_t proc__own_cpu_ns(void)

@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 struct proc_stat {
-	char comm[64];       /* bytes of the name as they are (newlines too), NUL-terminated */
-	char state;          /* R S D T t Z X ... */
+	char comm[64]; /* bytes of the name as they are (newlines too), NUL-terminated */
+	char state;    /* R S D T t Z X ... */
 	pid_t ppid;
 	uint64_t start_ticks; /* since boot, in clock ticks: with the pid, the identity of the process */
 	uint64_t cpu_ns;      /* utime + stime of all threads, living and dead */
@@ -47,12 +47,15 @@ int proc__children(pid_t pid, struct proc_tasks *out);
 pid_t proc__process_of(pid_t tid);
 
 /*
- * Effective capabilities of this process (bit mask of CAP_*), and whether uid 0 is only so inside a user namespace
+ * Effective capabilities of this process (bit mask of CAP_*), and whether uid 0 is only so inside a user
+ * namespace
  * (/proc/self/uid_map is not the identity over the whole range). 0 or -errno.
  */
 int proc__own_caps(uint64_t *effective, bool *in_user_ns);
 
-/* Peak or current resident memory of this process in bytes (VmRSS of /proc/self/status). */
+/* Resident memory of this process in bytes (VmRSS of /proc/self/status). */
 uint64_t proc__own_rss(void);
+/* The most that it ever was (VmHWM). */
+uint64_t proc__own_peak_rss(void);
 /* CPU time of this process so far (CLOCK_PROCESS_CPUTIME_ID). */
 uint64_t proc__own_cpu_ns(void);

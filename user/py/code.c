@@ -16,8 +16,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define ROUND_CODES 340 /* three segments each stay within IOV_MAX; hundreds of long ones take a call more   \
-			 */
+#define ROUND_CODES                                                                                          \
+	340 /* three segments each stay within IOV_MAX; hundreds of long ones take a call more               \
+	     */
 #define HEADER_BYTES	 256 /* at least sizeof(PyCodeObject) without its bytecode */
 #define STRING_BYTES	 256 /* first read of a string object */
 #define TABLE_BYTES	 512 /* first read of a line table */

@@ -70,7 +70,8 @@ static uint64_t code_bytes(const struct py_offsets *offsets)
 
 int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, uint16_t base_frame)
 {
-	uint64_t ts_bytes = thread_bytes(offsets), fr_bytes = frame_bytes(offsets), co_bytes = code_bytes(offsets);
+	uint64_t ts_bytes = thread_bytes(offsets), fr_bytes = frame_bytes(offsets),
+		 co_bytes = code_bytes(offsets);
 
 	/* The BPF program masks lengths by the size of its buffers, so a full buffer would read as 0. */
 	if (ts_bytes >= PBP_TSTATE_BYTES || fr_bytes >= PBP_FRAME_BYTES || co_bytes >= PBP_CODE_BYTES ||

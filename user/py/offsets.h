@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where CPython keeps things, as data: one struct for all versions. From 3.13 on it is read from the process itself
- * (_Py_DebugOffsets, offsets_debug.c); the few fields that table lacks are constants of the minor version, checked
- * against a live thread at attach.
+ * Where CPython keeps things, as data: one struct for all versions. From 3.13 on it is read from the process
+ * itself
+ * (_Py_DebugOffsets, offsets_debug.c); the few fields that table lacks are constants of the minor version,
+ * checked against a live thread at attach.
  */
 #pragma once
 
@@ -13,39 +14,49 @@
 #define PY_ABSENT UINT32_MAX /* this version has no such field */
 
 /*
- * X(field). All are byte offsets into the struct that the first word names, except *_size. Names follow CPython's
- * _Py_DebugOffsets where it has them. thread_base_frame is where the pointer to the sentinel frame is (3.15).
+ * X(field). All are byte offsets into the struct that the first word names, except *_size. Names follow
+ * CPython's _Py_DebugOffsets where it has them. thread_base_frame is where the pointer to the sentinel frame
+ * is (3.15).
  */
-#define PY_OFFSETS(X)                                                                                            \
-	X(runtime_interpreters_head) X(runtime_finalizing) X(runtime_auto_tss_key) X(runtime_main_thread)        \
-	X(interp_id) X(interp_next) X(interp_threads_head) X(interp_gc_collecting) X(interp_generation)          \
-	X(interp_ceval_gil)                                                                                      \
-	X(thread_size) X(thread_prev) X(thread_next) X(thread_interp) X(thread_current_frame)                    \
-	X(thread_base_frame) X(thread_thread_id) X(thread_native_thread_id) X(thread_datastack_chunk)            \
-	X(thread_datastack_top) X(thread_status) X(thread_state) X(thread_holds_gil) X(thread_gil_requested)     \
-	X(thread_current_exception)                                                                              \
-	X(cframe_current_frame)                                                                                  \
-	X(frame_size) X(frame_previous) X(frame_executable) X(frame_instr) X(frame_owner) X(frame_localsplus)    \
-	X(frame_tlbc_index)                                                                                      \
-	X(code_size) X(code_filename) X(code_name) X(code_qualname) X(code_linetable) X(code_firstlineno)        \
-	X(code_version) X(code_firsttraceable) X(code_adaptive) X(code_co_tlbc)                                  \
-	X(object_type) X(var_object_size) X(type_name)                                                           \
-	X(unicode_length) X(unicode_state) X(unicode_ascii_size) X(unicode_compact_size)                         \
-	X(bytes_size) X(bytes_data)
+#define PY_OFFSETS(X)                                                                                        \
+	X(runtime_interpreters_head)                                                                         \
+	X(runtime_finalizing) X(runtime_auto_tss_key) X(runtime_main_thread) X(interp_id) X(interp_next) X(  \
+		interp_threads_head) X(interp_gc_collecting) X(interp_generation) X(interp_ceval_gil)        \
+		X(thread_size) X(thread_prev) X(thread_next) X(thread_interp) X(thread_current_frame) X(     \
+			thread_base_frame) X(thread_thread_id) X(thread_native_thread_id)                    \
+			X(thread_datastack_chunk) X(thread_datastack_top) X(thread_status) X(                \
+				thread_state) X(thread_holds_gil) X(thread_gil_requested)                    \
+				X(thread_current_exception) X(cframe_current_frame) X(frame_size) X(         \
+					frame_previous) X(frame_executable) X(frame_instr) X(frame_owner)    \
+					X(frame_localsplus) X(frame_tlbc_index) X(code_size) X(              \
+						code_filename) X(code_name) X(code_qualname)                 \
+						X(code_linetable) X(code_firstlineno) X(code_version) X(     \
+							code_firsttraceable) X(code_adaptive)                \
+							X(code_co_tlbc) X(object_type) X(var_object_size)    \
+								X(type_name) X(unicode_length) X(            \
+									unicode_state) X(unicode_ascii_size) \
+									X(unicode_compact_size)              \
+										X(bytes_size) X(bytes_data)
 
 struct py_offsets {
-	uint32_t version;    /* PY_VERSION_HEX of the target */
+	uint32_t version; /* PY_VERSION_HEX of the target */
 	bool free_threaded;
-	bool tagged_frames;  /* frame_executable is a tagged reference: clear the low two bits (3.14+) */
-	bool wide_interned;  /* string state with 8 bits of interned (3.14t+) */
+	bool tagged_frames; /* frame_executable is a tagged reference: clear the low two bits (3.14+) */
+	bool wide_interned; /* string state with 8 bits of interned (3.14t+) */
 	uint32_t first_other_owner; /* frame owners from this on are no Python frames */
 #define PY_OFFSETS_FIELD(name) uint32_t name;
 	PY_OFFSETS(PY_OFFSETS_FIELD)
 #undef PY_OFFSETS_FIELD
 };
 
-static inline uint32_t py_version_major(uint32_t hex) { return hex >> 24; }
-static inline uint32_t py_version_minor(uint32_t hex) { return hex >> 16 & 0xff; }
+static inline uint32_t py_version_major(uint32_t hex)
+{
+	return hex >> 24;
+}
+static inline uint32_t py_version_minor(uint32_t hex)
+{
+	return hex >> 16 & 0xff;
+}
 /* "3.14.2", "3.15.0b1"; buf of at least 24 bytes. Returns buf. */
 const char *py_version_format(uint32_t hex, char *buf, size_t size);
 
@@ -56,9 +67,11 @@ const char *py_version_format(uint32_t hex, char *buf, size_t size);
 #define PY_DEBUG_OFFSETS_MAX 1024
 
 /*
- * Decode _Py_DebugOffsets (3.13+): cookie, version, then each field checked against the size of its struct. Pure; bytes are hostile.
- * 0; on failure -EINVAL (not a table: no cookie, absurd version), -ENOTSUP (a minor version or pre-release that is not known),
- * -EBADMSG (a field contradicts its struct's size), and `reason` says which, e.g. "Python 3.16 is not supported (3.13 to 3.15 are)",
+ * Decode _Py_DebugOffsets (3.13+): cookie, version, then each field checked against the size of its struct.
+ * Pure; bytes are hostile. 0; on failure -EINVAL (not a table: no cookie, absurd version), -ENOTSUP (a minor
+ * version or pre-release that is not known), -EBADMSG (a field contradicts its struct's size), and `reason`
+ * says which, e.g. "Python 3.16 is not supported (3.13 to 3.15 are)",
  * "_Py_DebugOffsets: interpreter_frame.previous (32768) lies outside its struct (88 bytes)".
  */
-int py_offsets__decode(struct py_offsets *out, const uint8_t *table, size_t len, char *reason, size_t reason_size);
+int py_offsets__decode(struct py_offsets *out, const uint8_t *table, size_t len, char *reason,
+		       size_t reason_size);

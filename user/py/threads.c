@@ -11,8 +11,9 @@
 #include <errno.h>
 
 #define MAX_INTERPRETERS 4096
-#define PREFIX_BYTES	 1024 /* most of a thread state that is read; ids lie below 200 in every version so far \
-			       */
+#define PREFIX_BYTES                                                                                         \
+	1024 /* most of a thread state that is read; ids lie below 200 in every version so far               \
+	      */
 
 /* Brent's algorithm: meets a cycle within three times its length, without memory. */
 struct cycle {

@@ -35,7 +35,7 @@ static void free_tails(struct process *process)
 	hmap__clear(&process->tail_index);
 }
 
-static void set_command(struct process *process)
+void process__update_command(struct process *process)
 {
 	char raw[sizeof(process->command)];
 	struct buf text = {0};
@@ -56,7 +56,7 @@ int process__open(struct process *process, pid_t pid, struct strtab *strings)
 	if (process->pidfd < 0)
 		return -errno;
 	code_cache__init(&process->codes, strings);
-	set_command(process);
+	process__update_command(process);
 	process__update_cpu(process);
 	process->cpu_start_ns = process->cpu_end_ns;
 	return 0;
@@ -82,7 +82,7 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 		log_target(process);
 		process->target.layout.epoch = process->epoch;
 		process->retries = 0;
-		set_command(process);
+		process__update_command(process);
 	}
 	return result;
 }

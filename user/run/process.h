@@ -43,6 +43,8 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 void process__forget(struct process *process);
 /* The reader for one thread's deep stacks; NULL when out of memory. Borrowed until the next call. */
 struct tail_reader *process__tail_reader(struct process *process, py_addr tstate);
+/* Look at its command line again, after an exec. */
+void process__update_command(struct process *process);
 /* Look at its CPU time once more. */
 void process__update_cpu(struct process *process);
 void process__close(struct process *process);

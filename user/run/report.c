@@ -5,6 +5,7 @@
 #include "run/report.h"
 
 #include "os/proc.h"
+#include "py/hint.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -138,10 +139,11 @@ static void format_cost(const struct report *report, struct buf *out)
 	uint64_t own = proc__own_cpu_ns();
 
 	buf__addf(out,
-		  "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident, %" PRIu64
-		  " wake-up%s",
+		  "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident (%.1f at most), "
+		  "%" PRIu64 " wake-up%s",
 		  own / 1e9, percent(own, report->wall_ns), proc__own_rss() / 1048576.0,
-		  report->counters[PBP_COUNTER_WAKEUPS], plural(report->counters[PBP_COUNTER_WAKEUPS]));
+		  proc__own_peak_rss() / 1048576.0, report->counters[PBP_COUNTER_WAKEUPS],
+		  plural(report->counters[PBP_COUNTER_WAKEUPS]));
 	if (report->tick_ns)
 		buf__addf(out, "; in the kernel %.2f us a tick", report->tick_ns / 1e3);
 	buf__adds(out, "\n");
@@ -195,8 +197,10 @@ void report__explain_empty(const struct report *report, struct buf *out)
 	buf__adds(out, "no samples: ");
 	format_targets(report, out);
 	buf__addf(out, " used %.6f s of CPU in %.2f s", cpu_ns / 1e9, report->wall_ns / 1e9);
-	if (report->process_count == 1 && !proc__stat(report->processes[0].pid, &stat))
+	if (report->process_count == 1 && !proc__stat(report->processes[0].pid, &stat)) {
 		buf__addf(out, " and is %s now", state_words(stat.state));
+		py_hint__descendants(report->processes[0].pid, out);
+	}
 	if (cpu_ns * report->rate_hz / 1000000000ull < 2)
 		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it",
 			  1000.0 / report->rate_hz);

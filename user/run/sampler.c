@@ -29,6 +29,7 @@
 
 #include "pybpfprof.skel.h"
 
+#define DRAIN_BYTES    (2u << 20) /* handed over at once */
 #define RING_BYTES_MIN (512u << 10)
 #define RING_BYTES_MAX (8u << 20)
 
@@ -47,7 +48,8 @@ struct sampler {
 	int stats_fd;	   /* while it is open the kernel times BPF programs; -1 = not measured */
 	uint64_t *per_cpu; /* one value a CPU, to read counters into */
 	VEC(int) events;
-	sampler_record_fn record; /* of the drain in progress */
+	size_t drained, drained_bytes; /* of the drain in progress */
+	sampler_record_fn record;
 	void *context;
 	char notes[128];
 };
@@ -77,7 +79,10 @@ static int on_record(void *context, void *data, size_t size)
 	struct sampler *sampler = context;
 
 	sampler->record(sampler->context, data, size);
-	return 0;
+	sampler->drained++;
+	sampler->drained_bytes += size;
+	/* A target can fill the ring as fast as it is emptied: the reader has to look up now and then. */
+	return sampler->drained_bytes < DRAIN_BYTES ? 0 : -ECANCELED;
 }
 
 /* Room for a quarter of a second of the longest records that are likely, at most a few megabytes. */
@@ -398,11 +403,17 @@ void sampler__set_idle(struct sampler *sampler, bool idle)
 	__atomic_store_n(&sampler->skel->bss->reader_idle, idle, __ATOMIC_SEQ_CST);
 }
 
-int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *context)
+int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *context, bool *more)
 {
+	int err;
+
 	sampler->record = record;
 	sampler->context = context;
-	return ring_buffer__consume(sampler->ring);
+	sampler->drained = 0;
+	sampler->drained_bytes = 0;
+	err = ring_buffer__consume(sampler->ring);
+	*more = err == -ECANCELED;
+	return err < 0 && !*more ? err : (int)sampler->drained;
 }
 
 void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT])

@@ -75,10 +75,10 @@ void sampler__set_idle(struct sampler *sampler, bool idle);
 
 typedef void (*sampler_record_fn)(void *context, const void *record, size_t size);
 /*
- * Hand every waiting record to `record`, oldest first. Records are valid during the call only. Number, or
- * -errno.
+ * Hand waiting records to `record`, oldest first; they are valid during the call only. Number, or -errno.
+ * *more: it stopped with some left, so that the caller can look at the time.
  */
-int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *context);
+int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *context, bool *more);
 
 /* Sum over CPUs of every enum pbp_counter. */
 void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT]);

@@ -26,6 +26,7 @@
 
 #define MS	      1000000ull
 #define SECOND	      (1000 * MS)
+#define DRAINS_MAX    8 /* times what is handed over at once: more than the ring holds */
 #define POLL_NS	      (20 * MS)
 #define POLL_QUIET_NS (100 * MS)
 #define QUIET_POLLS   5	 /* polls without a new stack or a tail before they become rarer */
@@ -47,8 +48,8 @@ struct session {
 	size_t process_count;
 	int epoll_fd;
 	uint64_t start_ns, end_ns, progress_ns, refresh_ns;
-	uint32_t empty_polls, quiet_polls;
-	bool idle, news, first_seen, warned_cpus;
+	uint32_t empty_polls, quiet_polls, drains;
+	bool idle, more, news, first_seen, warned_cpus;
 	enum session_end end;
 	int signal; /* that ended the run */
 	int err;    /* that ended the run */
@@ -209,6 +210,7 @@ static void handle_exec(struct session *session, struct process *process)
 	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
 	symbolizer__forget(&session->symbolizer, process);
 	process__forget(process);
+	process__update_command(process);
 	process->target.layout.interpreters_head = 0;
 	sampler__set_target(session->sampler, process->pid, &process->target.layout);
 	watch_cpus(session);
@@ -283,7 +285,7 @@ static void handle_record(void *context, const void *record, size_t size)
 /* Everything that waits in the ring, into the profile. Number of records. */
 static int drain(struct session *session)
 {
-	int count = sampler__drain(session->sampler, handle_record, session);
+	int count = sampler__drain(session->sampler, handle_record, session, &session->more);
 
 	if (count < 0)
 		session->err = session->err ?: count;
@@ -294,6 +296,15 @@ static int drain(struct session *session)
 	for (size_t i = 0; i < session->process_count; i++)
 		process__update_cpu(&session->processes[i]);
 	return count;
+}
+
+/* ... and what is left: the ring has an end, but the target may fill it meanwhile. */
+static void drain_all(struct session *session)
+{
+	do
+		drain(session);
+	while (session->more && !session->err && ++session->drains < DRAINS_MAX);
+	session->drains = 0;
 }
 
 /*
@@ -310,7 +321,7 @@ static void flush_caches(struct session *session)
 		if (process->attached)
 			sampler__set_target(session->sampler, process->pid, &process->target.layout);
 	}
-	drain(session);
+	drain_all(session);
 	symbolizer__forget(&session->symbolizer, NULL);
 	for (size_t i = 0; i < session->process_count; i++) {
 		code_cache__clear(&session->processes[i].codes);
@@ -437,6 +448,8 @@ static int next_timeout(const struct session *session, uint64_t now)
 {
 	uint64_t next = next_retry(session);
 
+	if (session->more)
+		return 0;
 	if (session->end_ns)
 		next = min_u64(next, session->end_ns);
 	if (session->config.progress)
@@ -537,7 +550,7 @@ static void stop_sampling(struct session *session, enum session_end end)
 	for (size_t i = 0; i < session->process_count; i++)
 		process__update_cpu(&session->processes[i]);
 	sampler__stop(session->sampler);
-	drain(session);
+	drain_all(session);
 	session->end = end;
 	log_progress("%s", "");
 }

@@ -6,6 +6,7 @@
 #include "run/symbolize.h"
 
 #include "base/util.h"
+#include "os/proc.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #define STACKS_MAX	  32768
 #define FRAMES_MAX	  (1u << 20) /* of the profile: distinct functions and lines */
 #define TAIL_NODES_MAX	  65536
+#define TAILS_NS	  10000000ull /* CPU time for the tails of one batch */
 #define ROOTS_MAX	  65536
 #define STORED_FRAMES_MAX (4u << 20)
 #define TABLE_BYTES_MAX	  (32u << 20)
@@ -311,6 +313,9 @@ static void resolve_tail(struct symbolizer *symbolizer, struct tail_use *use)
 	uint64_t key;
 
 	use->result = TAIL_UNVERIFIED;
+	/* A batch of many different deep stacks must not keep the loop from its other duties. */
+	if (symbolizer->tails.len && proc__own_cpu_ns() - symbolizer->batch_start_ns > TAILS_NS)
+		return;
 	if (!reader || !sample->link_frame || !process->attached)
 		return;
 	if (reader->batch != symbolizer->batch) {
@@ -480,6 +485,7 @@ int symbolizer__flush_batch(struct symbolizer *symbolizer)
 	int err = resolve_stacks(symbolizer);
 
 	symbolizer->batch++;
+	symbolizer->batch_start_ns = proc__own_cpu_ns();
 	symbolizer->tails.len = 0;
 	for (size_t i = 0; i < symbolizer->samples.len && !err; i++)
 		add_sample(symbolizer, &symbolizer->samples.items[i]);

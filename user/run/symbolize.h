@@ -67,7 +67,7 @@ struct symbolizer {
 	VEC(struct tail_use) tails;	/* the tails of this batch */
 	uint32_t no_python, unverified, truncated, unreadable, beyond; /* special frames */
 	uint32_t pruned;					       /* a node */
-	uint64_t batch;
+	uint64_t batch, batch_start_ns;
 	struct symbolize_counts counts;
 };
 
