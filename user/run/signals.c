@@ -34,10 +34,20 @@ static void note_signal(int signal)
 
 static void catch_signal(int signal, int flags)
 {
-	struct sigaction old, action = {.sa_handler = note_signal, .sa_flags = flags};
+	struct sigaction action = {.sa_handler = note_signal, .sa_flags = flags};
 
-	if (!sigaction(signal, NULL, &old) && old.sa_handler != SIG_IGN)
-		sigaction(signal, &action, NULL);
+	sigaction(signal, &action, NULL);
+}
+
+/*
+ * nohup stays in force. An ignored INT does not: that is how shells start every background job of a script, which
+ * is ended by it nevertheless, as other profilers are.
+ */
+static bool is_ignored(int signal)
+{
+	struct sigaction old;
+
+	return !sigaction(signal, NULL, &old) && old.sa_handler == SIG_IGN;
 }
 
 int signals__open(void)
@@ -48,7 +58,8 @@ int signals__open(void)
 		return -errno;
 	catch_signal(SIGINT, SA_RESETHAND);
 	catch_signal(SIGTERM, SA_RESETHAND);
-	catch_signal(SIGHUP, SA_RESETHAND);
+	if (!is_ignored(SIGHUP))
+		catch_signal(SIGHUP, SA_RESETHAND);
 	catch_signal(SIGUSR1, SA_RESTART);
 	return signals.wake_fd;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * INT, TERM and HUP end a run the first time and the program the second time; USR1 asks for a snapshot. One
- * that was ignored when the program started (nohup, a background job of a script) stays ignored.
+ * INT, TERM and HUP end a run the first time and the program the second time; USR1 asks for a snapshot. A HUP
+ * that was ignored when the program started (nohup) stays ignored.
  */
 #pragma once
 
