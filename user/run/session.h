@@ -46,9 +46,8 @@ struct session;
 enum session_error session__open(struct session **out, const struct session_config *config);
 
 /*
- * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. From
- * open on, INT, TERM and HUP end the run the first time, and the program the second time; those that were
- * ignored stay so.
+ * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. From open on,
+ * INT, TERM and HUP end the run the first time, and the program the second time (run/signals.h).
  */
 enum session_end session__run(struct session *session, void (*snapshot)(void *context), void *context);
 
