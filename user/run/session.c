@@ -37,6 +37,7 @@
 				  */
 #define RETRY_MOST_NS	  SECOND /* ... doubling up to this */
 #define START_PATIENCE_NS (2 * SECOND) /* for an interpreter that is starting up when the run begins */
+#define LOST_EXEC_NS	  (10 * MS)
 #define TRIE_NODES_MAX	  (1u << 21)
 
 struct session {
@@ -223,6 +224,7 @@ static int set_target(struct session *session, struct process *process)
 {
 	int err = sampler__set_target(session->sampler, process->pid, &process->target.layout);
 
+	process->set_ns = now_ns(CLOCK_MONOTONIC);
 	if (!err && !py_target__is_alive(&process->target))
 		handle_exec(session, process);
 	return err;
@@ -244,10 +246,10 @@ static void handle_sample(struct session *session, const struct pbp_sample *samp
 	session->news |= size > PBP_SAMPLE_SHORT; /* a deep stack */
 	if (!session->first_seen)
 		log_first_sample(session, sample);
-	/* The record of its exec was lost. */
+	/* Some time after the kernel side was told how to walk it: the record of another exec was lost. */
 	if (sample->status == PBP_STATUS_NO_TARGET) {
 		process = process_of(session, sample->tgid);
-		if (process && process->attached)
+		if (process && process->attached && sample->time_ns > process->set_ns + LOST_EXEC_NS)
 			handle_exec(session, process);
 	}
 }
