@@ -17,7 +17,7 @@
 #define STACKS_MAX	  32768
 #define FRAMES_MAX	  (1u << 20) /* of the profile: distinct functions and lines */
 #define TAIL_NODES_MAX	  65536
-#define TAILS_NS	  10000000ull /* CPU time for the tails of one batch */
+#define TAILS_NS	  60000000ull /* CPU time for the tails of one batch */
 #define ROOTS_MAX	  65536
 #define STORED_FRAMES_MAX (4u << 20)
 #define TABLE_BYTES_MAX	  (32u << 20)
