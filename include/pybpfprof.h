@@ -88,6 +88,8 @@ enum pbp_record_type {
 /* pbp_frame.flags */
 /* the caller of this frame is C code (an entry marker lay between it and the next frame) */
 #define PBP_FRAME_C_BELOW 1
+/* set by the user side only: where the caller was executing is not known, since it went on meanwhile */
+#define PBP_FRAME_MOVED 2
 
 struct pbp_frame {
 	__u64 code;  /* address of the code object, tags cleared */

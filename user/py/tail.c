@@ -6,6 +6,7 @@
 #include "py/tail.h"
 
 #include "base/util.h"
+#include "py/frame_view.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -184,30 +185,6 @@ static const uint8_t *in_snapshot(const struct tail_reader *reader, py_addr addr
 	return NULL;
 }
 
-#define OWNER_GENERATOR 1 /* the frame is part of a generator object, not of the data stack */
-
-struct frame_view {
-	py_addr previous, code;
-	uint64_t instr;
-	uint8_t owner;
-	bool other; /* an entry marker, no Python frame */
-};
-
-static struct frame_view view_frame(const struct pbp_target *layout, const uint8_t *bytes)
-{
-	struct frame_view view = {
-		.previous = load_u64(bytes + layout->fr_previous),
-		.code = load_u64(bytes + layout->fr_code) & ~(uint64_t)layout->fr_tag_mask,
-		.instr = layout->fr_instr_is_index ? load_u32(bytes + layout->fr_instr)
-						   : load_u64(bytes + layout->fr_instr),
-	};
-
-	if (layout->fr_owner != PBP_NONE)
-		view.owner = bytes[layout->fr_owner];
-	view.other = layout->fr_first_other_owner && view.owner >= layout->fr_first_other_owner;
-	return view;
-}
-
 /*
  * A frame from the snapshot, or, when it lives in a generator object or on the C stack, from the target. Any
  * other frame that is not in a live part of the data stack has been popped: its bytes may still look right,
@@ -225,7 +202,7 @@ static int load_frame(struct tail_reader *reader, struct py_target *target, py_a
 		    remote__read(&target->remote, address, bytes, min_u64(layout->fr_bytes, sizeof(bytes))))
 			return -EFAULT;
 		*view = view_frame(layout, bytes);
-		return view->other || view->owner == OWNER_GENERATOR ? 0 : -EFAULT;
+		return view->other || view->owner == PY_OWNER_GENERATOR ? 0 : -EFAULT;
 	}
 	*view = view_frame(layout, copy);
 	return 0;
@@ -302,8 +279,7 @@ static bool confirm(struct tail_reader *reader, struct py_target *target, py_add
 	for (size_t i = 0; i < count; i++) {
 		if (segments[i].got < bytes)
 			goto out;
-		reader->code_idents.items[i] = bytes == 4 ? (uint32_t)idents[i][0]
-							  : pbp_ident_fold(idents[i], ARRAY_SIZE(idents[i]));
+		reader->code_idents.items[i] = view_ident(layout, idents[i]);
 	}
 	view = view_frame(layout, frame);
 	same = segments[count].got == layout->fr_bytes && is_link(&view, expected) &&

@@ -1,0 +1,971 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The order of a thread's segments in a batch: its single frames, its chunks from the oldest to the newest, the
+ * thread state, and all of them again backwards. So what changes most, the top of the data stack, lies next to
+ * the thread state on both sides, and little time passes between the three.
+ *
+ * Chunks: CPython's _PyStackChunk {previous, size, top, data[]}, 3.11 to 3.15. Before 3.11 every frame is an
+ * object of its own: then all regions are single frames.
+ */
+#include "py/unwind.h"
+
+#include "base/util.h"
+#include "py/frame_view.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define ATTEMPTS	   16
+#define MOVED_TRIES	   3  /* further readings to find out the line of a caller that was moving */
+#define TRIM_READINGS	   64 /* readings after which what they did not need is not predicted any more */
+#define SLACK_BYTES	   384 /* read beyond the last frame: the next call's */
+#define CHUNK_PREVIOUS	   0
+#define CHUNK_SIZE	   8
+#define CHUNK_TOP	   16 /* words of data[] in use; kept up to date in all but the newest */
+#define CHUNK_DATA	   24
+#define CHUNK_BYTES_MAX	   (16u << 20)
+#define CHUNKS_MAX	   2048
+#define COPY_BYTES_MAX	   (32u << 20) /* of one thread: UNWIND_FRAMES_MAX frames with some locals each */
+#define SINGLES_MAX	   16384
+#define LINKS_MAX	   (4 * UNWIND_FRAMES_MAX) /* steps of a chain, entry markers included */
+#define IDENTS_MAX	   8192
+#define INTERPRETERS_MAX   1024
+#define PAGE_BYTES	   4096u
+#define GIL_LAST_HOLDER	   8 /* struct _gil_runtime_state, Include/internal/pycore_gil.h, GIL builds */
+#define GIL_LOCKED	   16
+#define GIL_BYTES	   24
+#define KNOWN_IDENTS_MAX   65536
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+static void cover_field(size_t *end, uint32_t offset, size_t width)
+{
+	if (offset != PY_ABSENT)
+		*end = max_u64(*end, offset + width);
+}
+
+/* From its start to the last field that is wanted here or by a caller (struct thread_stack.state). */
+static size_t thread_bytes(const struct py_offsets *offsets)
+{
+	size_t end = 0;
+
+	cover_field(&end, offsets->thread_interp, 8);
+	cover_field(&end, offsets->thread_current_frame, 8);
+	cover_field(&end, offsets->thread_thread_id, 8);
+	cover_field(&end, offsets->thread_native_thread_id, 8);
+	cover_field(&end, offsets->thread_datastack_chunk, 8);
+	cover_field(&end, offsets->thread_datastack_top, 8);
+	cover_field(&end, offsets->thread_status, 4);
+	cover_field(&end, offsets->thread_state, 4);
+	cover_field(&end, offsets->thread_holds_gil, 4);
+	cover_field(&end, offsets->thread_gil_requested, 4);
+	cover_field(&end, offsets->thread_current_exception, 8);
+	return end;
+}
+
+static void widen(uint32_t *first, uint32_t *end, uint32_t offset, uint32_t width)
+{
+	if (!offset || offset == PY_ABSENT)
+		return;
+	*first = min_u64(*first, offset);
+	*end = max_u64(*end, offset + width);
+}
+
+/* The fields that change lie within a few hundred bytes of each other in every version that has them. */
+static void choose_interp_span(struct unwinder *unwinder)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	uint32_t first = UINT32_MAX, end = 0;
+
+	widen(&first, &end, layout->in_threads_head, 8);
+	widen(&first, &end, layout->in_gc_collecting, 4);
+	widen(&first, &end, layout->in_generation, 8);
+	if (end <= first || end - first > UNWIND_INTERP_BYTES)
+		return;
+	unwinder->interp_first = first;
+	unwinder->interp_len = end - first;
+}
+
+void unwinder__init(struct unwinder *unwinder, struct py_target *target)
+{
+	*unwinder = (struct unwinder){.target = target, .slowness = 256};
+	unwinder->thread_bytes = min_u64(thread_bytes(&target->offsets), UNWIND_THREAD_BYTES);
+	choose_interp_span(unwinder);
+}
+
+void unwinder__free(struct unwinder *unwinder)
+{
+	vec__free(&unwinder->interps);
+	vec__free(&unwinder->gils);
+	vec__free(&unwinder->segments);
+	hmap__free(&unwinder->idents);
+	page_cache__free(&unwinder->pages);
+}
+
+void thread_stack__init(struct thread_stack *stack, const struct py_thread *thread)
+{
+	*stack = (struct thread_stack){.thread = *thread};
+}
+
+void thread_stack__free(struct thread_stack *stack)
+{
+	vec__free(&stack->frames);
+	vec__free(&stack->addresses);
+	vec__free(&stack->regions);
+	hmap__free(&stack->singles);
+	vec__free(&stack->idents);
+	vec__free(&stack->copies);
+	vec__free(&stack->work.frames);
+	vec__free(&stack->work.addresses);
+}
+
+/* --- interpreters --- */
+
+static int add_gil(struct unwinder *unwinder, py_addr address)
+{
+	struct unwind_gil gil = {.address = address};
+
+	if (!address || unwinder->target->offsets.free_threaded)
+		return 0;
+	for (size_t i = 0; i < unwinder->gils.len; i++)
+		if (unwinder->gils.items[i].address == address)
+			return 0;
+	return vec__push(&unwinder->gils, gil);
+}
+
+static int read_interp(struct unwinder *unwinder, struct unwind_interp *interp, py_addr *next)
+{
+	const struct py_offsets *offsets = &unwinder->target->offsets;
+	struct remote_segment segments[] = {
+		{.addr = interp->address + offsets->interp_next, .dest = next, .len = 8},
+		{.addr = interp->address + offsets->interp_id, .dest = &interp->id, .len = 8},
+		{.addr = interp->address + offsets->interp_threads_head, .dest = &interp->threads_head, .len = 8},
+		{.addr = interp->address + offsets->interp_ceval_gil, .dest = &interp->gil, .len = 8},
+	};
+	size_t count = ARRAY_SIZE(segments) - (offsets->interp_ceval_gil == PY_ABSENT);
+	int err = remote__read_batch(&unwinder->target->remote, segments, count);
+
+	for (size_t i = 0; i < count && !err; i++)
+		err = segments[i].got < segments[i].len ? -EFAULT : 0;
+	return err;
+}
+
+int unwinder__find_interpreters(struct unwinder *unwinder)
+{
+	struct py_target *target = unwinder->target;
+	py_addr at = 0;
+	int err = remote__read(&target->remote, target->runtime + target->offsets.runtime_interpreters_head,
+			       &at, 8);
+
+	unwinder->interps.len = 0;
+	unwinder->gils.len = 0;
+	while (!err && at && unwinder->interps.len < INTERPRETERS_MAX) {
+		struct unwind_interp interp = {.address = at};
+
+		err = read_interp(unwinder, &interp, &at) ?: vec__push(&unwinder->interps, interp)
+							  ?: add_gil(unwinder, interp.gil);
+	}
+	return err == -EFAULT ? 0 : err;
+}
+
+static struct unwind_interp *find_interp(const struct unwinder *unwinder, py_addr address)
+{
+	for (size_t i = 0; i < unwinder->interps.len; i++)
+		if (unwinder->interps.items[i].address == address)
+			return &unwinder->interps.items[i];
+	return NULL;
+}
+
+const struct unwind_interp *unwinder__interp(const struct unwinder *unwinder, py_addr address)
+{
+	return find_interp(unwinder, address);
+}
+
+static bool has_generation(const struct unwinder *unwinder)
+{
+	return unwinder->target->layout.in_generation && unwinder->interp_len;
+}
+
+/* --- what is to be read --- */
+
+static int add_segment(struct unwinder *unwinder, py_addr address, void *dest, size_t len)
+{
+	return vec__push(&unwinder->segments,
+			 ((struct remote_segment){.addr = address, .dest = dest, .len = len}));
+}
+
+/* What is read ahead must not bring in a page that no frame has touched. */
+static size_t with_slack(const struct unwind_region *region, size_t need)
+{
+	uint64_t page_end = (region->address + need + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+
+	return min_u64(min_u64(need + SLACK_BYTES, page_end - region->address), region->size);
+}
+
+static int place_copies(struct thread_stack *stack)
+{
+	size_t offset = 0;
+
+	for (size_t i = 0; i < stack->regions.len; i++) {
+		stack->regions.items[i].offset = offset;
+		offset += stack->regions.items[i].len;
+	}
+	stack->copy_bytes = offset;
+	stack->copies.len = 0;
+	return offset > COPY_BYTES_MAX ? -E2BIG : vec__reserve(&stack->copies, 2 * offset + 1);
+}
+
+static int plan_copy(struct unwinder *unwinder, struct thread_stack *stack, int copy, size_t i)
+{
+	struct unwind_region *region = &stack->regions.items[i];
+
+	return add_segment(unwinder, region->address,
+			   stack->copies.items + copy * stack->copy_bytes + region->offset, region->len);
+}
+
+static int plan_state(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	int err;
+
+	stack->work.state_segment = unwinder->segments.len;
+	err = add_segment(unwinder, stack->thread.tstate, stack->state, unwinder->thread_bytes);
+	if (!err && layout->cframe_frame != PBP_NONE)
+		err = add_segment(unwinder, stack->cframe + layout->cframe_frame, &stack->work.hop, 8);
+	return err;
+}
+
+static int plan_idents(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	int err = 0;
+
+	for (size_t i = 0; i < stack->idents.len && !err; i++) {
+		struct unwind_ident *ident = &stack->idents.items[i];
+
+		ident->first_segment = unwinder->segments.len;
+		memset(ident->words, 0, sizeof(ident->words));
+		err = add_segment(unwinder, ident->code + layout->co_ident, ident->words,
+				  min_u64(layout->co_ident_bytes, sizeof(ident->words)));
+	}
+	return err;
+}
+
+static int plan_stack(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	int err = place_copies(stack);
+
+	stack->work.first_copies[0] = unwinder->segments.len;
+	for (size_t i = stack->regions.len; i-- > 0 && !err;)
+		err = plan_copy(unwinder, stack, 0, i);
+	err = err ?: plan_state(unwinder, stack) ?: plan_idents(unwinder, stack);
+	stack->work.first_copies[1] = unwinder->segments.len;
+	for (size_t i = 0; i < stack->regions.len && !err; i++)
+		err = plan_copy(unwinder, stack, 1, i);
+	return err;
+}
+
+/* The generation first and last: identities read in between hold for it only if it is the same. */
+static int plan_generations(struct unwinder *unwinder)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < unwinder->interps.len && !err; i++) {
+		struct unwind_interp *interp = &unwinder->interps.items[i];
+
+		err = add_segment(unwinder, interp->address + unwinder->target->layout.in_generation,
+				  &interp->generation_before, 8);
+	}
+	return err;
+}
+
+static int plan_interps(struct unwinder *unwinder)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < unwinder->interps.len && !err; i++) {
+		struct unwind_interp *interp = &unwinder->interps.items[i];
+
+		interp->segment = unwinder->segments.len;
+		err = add_segment(unwinder, interp->address + unwinder->interp_first, interp->bytes,
+				  unwinder->interp_len);
+	}
+	for (size_t i = 0; i < unwinder->gils.len && !err; i++) {
+		struct unwind_gil *gil = &unwinder->gils.items[i];
+
+		gil->segment = unwinder->segments.len;
+		err = add_segment(unwinder, gil->address, gil->bytes, GIL_BYTES);
+	}
+	return err;
+}
+
+static void take_interps(struct unwinder *unwinder)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	uint32_t first = unwinder->interp_first;
+
+	for (size_t i = 0; i < unwinder->interps.len; i++) {
+		struct unwind_interp *interp = &unwinder->interps.items[i];
+
+		interp->readable = unwinder->interp_len &&
+				   unwinder->segments.items[interp->segment].got == unwinder->interp_len;
+		if (!interp->readable)
+			continue;
+		interp->threads_head = load_u64(interp->bytes + layout->in_threads_head - first);
+		interp->collecting = layout->in_gc_collecting &&
+				     load_u32(interp->bytes + layout->in_gc_collecting - first);
+		interp->generation =
+			layout->in_generation ? load_u64(interp->bytes + layout->in_generation - first) : 0;
+	}
+	for (size_t i = 0; i < unwinder->gils.len; i++) {
+		struct unwind_gil *gil = &unwinder->gils.items[i];
+		bool whole = unwinder->segments.items[gil->segment].got == GIL_BYTES;
+
+		gil->holder = whole && load_u32(gil->bytes + GIL_LOCKED) == 1
+				      ? load_u64(gil->bytes + GIL_LAST_HOLDER)
+				      : 0;
+	}
+}
+
+/* How much of each region both copies have. */
+static void take_copies(const struct unwinder *unwinder, struct thread_stack *stack)
+{
+	const struct remote_segment *segments = unwinder->segments.items;
+	size_t count = stack->regions.len;
+
+	for (size_t i = 0; i < count; i++)
+		stack->regions.items[i].got =
+			min_u64(segments[stack->work.first_copies[0] + count - 1 - i].got,
+				segments[stack->work.first_copies[1] + i].got);
+	for (size_t i = 0; i < stack->idents.len; i++)
+		stack->idents.items[i].got = segments[stack->idents.items[i].first_segment].got;
+}
+
+/* --- following the chain in the copies --- */
+
+/* The region whose copies hold `len` bytes at `address`; NULL. *hint: the chunk to try first. */
+static struct unwind_region *find_region(const struct thread_stack *stack, py_addr address, size_t len,
+					 size_t *hint)
+{
+	const uint64_t *single;
+	struct unwind_region *region;
+
+	for (size_t tried = 0; tried < stack->chunks; tried++) {
+		size_t i = *hint + tried < stack->chunks ? *hint + tried : *hint + tried - stack->chunks;
+
+		region = &stack->regions.items[i];
+		if (address - region->address >= region->got || region->got - (address - region->address) < len)
+			continue;
+		*hint = i;
+		return region;
+	}
+	single = hmap__get(&stack->singles, address);
+	region = single ? &stack->regions.items[*single] : NULL;
+	return region && region->got >= len ? region : NULL;
+}
+
+enum walk_end { WALK_HELD, WALK_MISSED, WALK_TORN, WALK_GONE, WALK_UNREADABLE };
+
+static int note_frame(struct thread_stack *stack, py_addr address, const struct frame_view *view, bool moved)
+{
+	struct pbp_frame frame = {.code = view->code, .instr = moved ? 0 : view->instr};
+
+	if (moved) {
+		frame.flags = PBP_FRAME_MOVED;
+		stack->moved++;
+	}
+	return vec__push(&stack->frames, frame) ?: vec__push(&stack->addresses, address);
+}
+
+static bool same_call(const struct frame_view *a, const struct frame_view *b)
+{
+	return a->previous == b->previous && a->owner == b->owner && (a->other || a->code == b->code);
+}
+
+/* Everything from `at` to the base; *missing is the frame that no copy has. */
+static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack, py_addr at, py_addr *missing)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	py_addr base = layout->ts_base_frame == PBP_NONE ? 0 : stack->thread.tstate + layout->ts_base_frame;
+	size_t hint = 0, copy_bytes = stack->copy_bytes;
+
+	stack->frames.len = stack->addresses.len = 0;
+	stack->moved = 0;
+	stack->truncated = false;
+	for (size_t links = 0; at && at != base; links++) {
+		struct unwind_region *region;
+		struct frame_view a, b;
+		const uint8_t *bytes;
+
+		if (links >= LINKS_MAX || stack->frames.len >= UNWIND_FRAMES_MAX) {
+			stack->truncated = true;
+			break;
+		}
+		region = find_region(stack, at, layout->fr_bytes, &hint);
+		if (!region) {
+			*missing = at;
+			return WALK_MISSED;
+		}
+		bytes = stack->copies.items + region->offset + (at - region->address);
+		a = view_frame(layout, bytes);
+		b = view_frame(layout, bytes + copy_bytes);
+		if (!same_call(&a, &b))
+			return WALK_TORN;
+		region->used = max_u64(region->used, at - region->address + layout->fr_bytes);
+		if (!a.other) {
+			if (note_frame(stack, at, &a, stack->frames.len && a.instr != b.instr))
+				return WALK_UNREADABLE;
+		} else if (stack->frames.len) {
+			stack->frames.items[stack->frames.len - 1].flags |= PBP_FRAME_C_BELOW;
+		}
+		at = a.previous;
+	}
+	return WALK_HELD;
+}
+
+/* What the thread state says, and where its chain begins. */
+static enum walk_end take_state(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	const struct remote_segment *segment = &unwinder->segments.items[stack->work.state_segment];
+	const struct unwind_interp *interp = find_interp(unwinder, stack->thread.interp);
+	const uint8_t *state = stack->state;
+
+	if (segment->got < segment->len || load_u64(state + layout->ts_interp) != stack->thread.interp ||
+	    load_u64(state + layout->ts_thread_id) != stack->thread.thread_id)
+		return WALK_GONE;
+	stack->current_frame = load_u64(state + layout->ts_frame);
+	if (layout->cframe_frame != PBP_NONE) {
+		py_addr cframe = stack->current_frame;
+
+		if (cframe != stack->cframe) {
+			stack->cframe = cframe;
+			return WALK_TORN;
+		}
+		if (cframe && segment[1].got < 8)
+			return WALK_UNREADABLE;
+		stack->current_frame = cframe ? stack->work.hop : 0;
+	}
+	stack->flags = 0;
+	if (layout->ts_attached != PBP_NONE &&
+	    (load_u32(state + layout->ts_attached) & layout->ts_attached_mask) == layout->ts_attached_want)
+		stack->flags |= PBP_SAMPLE_ATTACHED;
+	if (layout->ts_exception != PBP_NONE && load_u64(state + layout->ts_exception))
+		stack->flags |= PBP_SAMPLE_RAISING;
+	if (interp && interp->readable && interp->collecting)
+		stack->flags |= PBP_SAMPLE_GC;
+	stack->generation = interp && interp->readable ? interp->generation : 0;
+	return WALK_HELD;
+}
+
+/* --- making a prediction --- */
+
+static py_addr base_of(const struct unwinder *unwinder, const struct thread_stack *stack)
+{
+	uint16_t offset = unwinder->target->layout.ts_base_frame;
+
+	return offset == PBP_NONE ? 0 : stack->thread.tstate + offset;
+}
+
+static int index_singles(struct thread_stack *stack)
+{
+	int err = 0;
+
+	hmap__clear(&stack->singles);
+	for (size_t i = stack->chunks; i < stack->regions.len && !err; i++)
+		err = hmap__set(&stack->singles, stack->regions.items[i].address, i);
+	return err;
+}
+
+static const struct unwind_region *known_chunk(const struct thread_stack *stack, py_addr address)
+{
+	for (size_t i = 0; i < stack->chunks; i++)
+		if (stack->regions.items[i].address == address)
+			return &stack->regions.items[i];
+	return NULL;
+}
+
+/* The chunks as they are linked now, newest first; those that are known keep what is known of them. */
+static int find_chunks(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	uint32_t at_offset = unwinder->target->offsets.thread_datastack_chunk;
+	VEC(struct unwind_region) found = {0};
+	py_addr at = at_offset == PY_ABSENT ? 0 : load_u64(stack->state + at_offset);
+	int err = 0;
+
+	while (at && !err && found.len < CHUNKS_MAX) {
+		const struct unwind_region *known = known_chunk(stack, at);
+		struct unwind_region region = {.address = at, .len = CHUNK_DATA};
+		uint8_t header[CHUNK_DATA];
+		uint64_t size;
+
+		err = page_cache__read(&unwinder->pages, &unwinder->target->remote, at, header, sizeof(header));
+		if (err)
+			break;
+		size = load_u64(header + CHUNK_SIZE);
+		if (size < CHUNK_DATA || size > CHUNK_BYTES_MAX)
+			break;
+		region.size = size;
+		if (known && known->size == size)
+			region = *known;
+		if (found.len)
+			region.len = max_u64(region.len,
+					     min_u64(size, CHUNK_DATA + min_u64(load_u64(header + CHUNK_TOP), size) * 8));
+		region.got = 0;
+		err = vec__push(&found, region);
+		at = load_u64(header + CHUNK_PREVIOUS);
+	}
+	if (err && err != -EFAULT) {
+		vec__free(&found);
+		return err;
+	}
+	for (size_t i = stack->chunks; i < stack->regions.len; i++)
+		if (vec__push(&found, stack->regions.items[i]))
+			break;
+	stack->chunks = found.len - (stack->regions.len - stack->chunks);
+	vec__free(&stack->regions);
+	stack->regions.items = found.items;
+	stack->regions.len = found.len;
+	stack->regions.cap = found.cap;
+	return index_singles(stack);
+}
+
+static bool extend_chunk(struct thread_stack *stack, py_addr address, size_t bytes)
+{
+	for (size_t i = 0; i < stack->chunks; i++) {
+		struct unwind_region *region = &stack->regions.items[i];
+		size_t offset = address - region->address;
+
+		if (offset >= region->size || region->size - offset < bytes)
+			continue;
+		region->len = max_u64(region->len, with_slack(region, offset + bytes));
+		return true;
+	}
+	return false;
+}
+
+/* Let the next reading cover the frame at `address`. *looked: the chunks have been looked up already. */
+static int cover(struct unwinder *unwinder, struct thread_stack *stack, py_addr address, bool *looked)
+{
+	size_t bytes = unwinder->target->layout.fr_bytes;
+	struct unwind_region region = {.address = address, .size = bytes, .len = bytes, .used = bytes};
+	int err = 0;
+
+	if (extend_chunk(stack, address, bytes))
+		return 0;
+	if (!*looked) {
+		*looked = true;
+		err = find_chunks(unwinder, stack);
+		if (err || extend_chunk(stack, address, bytes))
+			return err;
+	}
+	if (hmap__get(&stack->singles, address))
+		return 0;
+	if (stack->regions.len - stack->chunks >= SINGLES_MAX)
+		return -E2BIG;
+	return vec__push(&stack->regions, region)
+		       ?: hmap__set(&stack->singles, address, stack->regions.len - 1);
+}
+
+/*
+ * Follow the chain from the frame that the copies lack, by reads of its own where it must, and have all that
+ * it needs covered. What is found is a prediction and no more. 0 when there is something new to read.
+ */
+static int learn(struct unwinder *unwinder, struct thread_stack *stack, py_addr at)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	py_addr base = base_of(unwinder, stack);
+	uint8_t bytes[PBP_FRAME_BYTES];
+	bool looked = false;
+	size_t hint = 0, found = 0;
+	int err = 0;
+
+	page_cache__forget(&unwinder->pages);
+	for (size_t links = 0; at && at != base && links < LINKS_MAX && found < UNWIND_FRAMES_MAX; links++) {
+		const struct unwind_region *region = find_region(stack, at, layout->fr_bytes, &hint);
+		const uint8_t *frame = bytes;
+
+		if (region) {
+			frame = stack->copies.items + region->offset + (at - region->address);
+		} else {
+			err = page_cache__read(&unwinder->pages, &unwinder->target->remote, at, bytes,
+					       min_u64(layout->fr_bytes, sizeof(bytes))) ?:
+			      cover(unwinder, stack, at, &looked);
+			if (err)
+				break;
+			found++;
+		}
+		at = view_frame(layout, frame).previous;
+	}
+	return found ? 0 : err ?: -EFAULT;
+}
+
+static void trim(struct thread_stack *stack)
+{
+	size_t kept = 0, chunks = 0, idents = 0;
+
+	for (size_t i = 0; i < stack->regions.len; i++) {
+		struct unwind_region region = stack->regions.items[i];
+
+		if (!region.used)
+			continue;
+		region.len = i < stack->chunks ? min_u64(region.len, with_slack(&region, region.used)) : region.len;
+		region.used = 0;
+		chunks += i < stack->chunks;
+		stack->regions.items[kept++] = region;
+	}
+	stack->regions.len = kept;
+	stack->chunks = chunks;
+	index_singles(stack);
+	for (size_t i = 0; i < stack->idents.len; i++) {
+		if (!stack->idents.items[i].used)
+			continue;
+		stack->idents.items[idents] = stack->idents.items[i];
+		stack->idents.items[idents++].used = false;
+	}
+	stack->idents.len = idents;
+}
+
+/* --- identities --- */
+
+static uint32_t stamp_of(const struct unwind_interp *interp)
+{
+	return hmap_mix(interp->address ^ hmap_mix(interp->generation)) | 1;
+}
+
+/* They lie in the order in which the frames were met. */
+static struct unwind_ident *find_ident(struct thread_stack *stack, py_addr code)
+{
+	for (size_t tried = 0; tried < stack->idents.len; tried++) {
+		size_t i = (stack->work.ident_hint + tried) % stack->idents.len;
+
+		if (stack->idents.items[i].code != code)
+			continue;
+		stack->work.ident_hint = i + 1;
+		return &stack->idents.items[i];
+	}
+	return NULL;
+}
+
+static void remember_ident(struct unwinder *unwinder, const struct unwind_interp *interp, py_addr code,
+			   uint32_t ident)
+{
+	if (!interp || !has_generation(unwinder) || interp->generation != interp->generation_before)
+		return;
+	if (unwinder->idents.len >= KNOWN_IDENTS_MAX)
+		hmap__clear(&unwinder->idents);
+	hmap__set(&unwinder->idents, code, (uint64_t)ident << 32 | stamp_of(interp));
+}
+
+/* The identity of a code object at the instant of the reading. False: not known, but it will be next time. */
+static bool ident_of(struct unwinder *unwinder, struct thread_stack *stack, const struct unwind_interp *interp,
+		     py_addr code, uint32_t *out)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	struct unwind_ident *ident = NULL;
+	const uint64_t *known = interp && interp->readable && has_generation(unwinder)
+					? hmap__get(&unwinder->idents, code)
+					: NULL;
+
+	*out = 0;
+	if (known && (uint32_t)*known == stamp_of(interp)) {
+		unwinder->stats.ident_hits++;
+		*out = *known >> 32;
+		return true;
+	}
+	ident = find_ident(stack, code);
+	if (!ident) {
+		if (stack->idents.len >= IDENTS_MAX ||
+		    vec__push(&stack->idents, ((struct unwind_ident){.code = code, .used = true})))
+			return true;
+		return false;
+	}
+	ident->used = true;
+	unwinder->stats.ident_reads++;
+	if (ident->got == min_u64(layout->co_ident_bytes, sizeof(ident->words))) {
+		*out = view_ident(layout, ident->words);
+		remember_ident(unwinder, interp, code, *out);
+	}
+	return true;
+}
+
+static bool identify(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	const struct unwind_interp *interp = find_interp(unwinder, stack->thread.interp);
+	bool whole = true;
+
+	if (unwinder->target->layout.co_ident == PBP_NONE)
+		return true;
+	stack->work.ident_hint = 0;
+	for (size_t i = 0; i < stack->frames.len; i++) {
+		struct pbp_frame *frame = &stack->frames.items[i];
+
+		if (i && frame->code == frame[-1].code)
+			frame->ident = frame[-1].ident;
+		else
+			whole &= ident_of(unwinder, stack, interp, frame->code, &frame->ident);
+	}
+	return whole;
+}
+
+/* --- one reading --- */
+
+static void finish(struct thread_stack *stack, enum unwind_result result)
+{
+	stack->result = result;
+	stack->work.done = true;
+}
+
+static bool same_stack(const struct thread_stack *stack)
+{
+	if (stack->frames.len != stack->work.frames.len)
+		return false;
+	for (size_t i = 0; i < stack->frames.len; i++)
+		if (stack->addresses.items[i] != stack->work.addresses.items[i] ||
+		    stack->frames.items[i].code != stack->work.frames.items[i].code ||
+		    stack->frames.items[i].ident != stack->work.frames.items[i].ident)
+			return false;
+	return true;
+}
+
+/*
+ * The functions of a stack are known, but a caller was moving between the two copies. The first stack that held
+ * is the sample; later readings of the same stack tell the lines that are missing.
+ */
+static void fill_lines(struct thread_stack *stack)
+{
+	if (!same_stack(stack))
+		return;
+	for (size_t i = 0; i < stack->frames.len; i++) {
+		struct pbp_frame *held = &stack->work.frames.items[i];
+
+		if (held->flags & PBP_FRAME_MOVED && !(stack->frames.items[i].flags & PBP_FRAME_MOVED)) {
+			held->instr = stack->frames.items[i].instr;
+			held->flags &= ~PBP_FRAME_MOVED;
+		}
+	}
+}
+
+static size_t count_moved(const struct thread_stack *stack)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < stack->work.frames.len; i++)
+		count += !!(stack->work.frames.items[i].flags & PBP_FRAME_MOVED);
+	return count;
+}
+
+static int hold(struct thread_stack *stack)
+{
+	int err;
+
+	stack->work.frames.len = stack->work.addresses.len = 0;
+	err = vec__reserve(&stack->work.frames, stack->frames.len) ?:
+	      vec__reserve(&stack->work.addresses, stack->frames.len);
+	if (err)
+		return err;
+	memcpy(stack->work.frames.items, stack->frames.items, stack->frames.len * sizeof(*stack->frames.items));
+	memcpy(stack->work.addresses.items, stack->addresses.items,
+	       stack->frames.len * sizeof(*stack->addresses.items));
+	stack->work.frames.len = stack->work.addresses.len = stack->frames.len;
+	stack->work.held = true;
+	return 0;
+}
+
+/* The stack that held becomes the result, as it is known by now. */
+static void take_held(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	memcpy(stack->frames.items, stack->work.frames.items,
+	       stack->work.frames.len * sizeof(*stack->frames.items));
+	memcpy(stack->addresses.items, stack->work.addresses.items,
+	       stack->work.frames.len * sizeof(*stack->addresses.items));
+	stack->frames.len = stack->addresses.len = stack->work.frames.len;
+	stack->moved = count_moved(stack);
+	unwinder->stats.moved += stack->moved;
+	finish(stack, UNWIND_OK);
+}
+
+static void judge_held(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	if (!stack->frames.len && !stack->work.held) {
+		finish(stack, UNWIND_NO_FRAMES);
+		return;
+	}
+	if (!identify(unwinder, stack))
+		return;
+	if (stack->work.held)
+		fill_lines(stack);
+	else if (!stack->moved)
+		finish(stack, UNWIND_OK);
+	else if (hold(stack))
+		finish(stack, UNWIND_UNREADABLE);
+}
+
+static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool slow)
+{
+	py_addr missing = 0;
+	enum walk_end end;
+
+	take_copies(unwinder, stack);
+	end = take_state(unwinder, stack);
+	if (end == WALK_HELD)
+		end = walk(unwinder, stack, stack->current_frame, &missing);
+	switch (end) {
+	case WALK_HELD:
+		if (!slow)
+			judge_held(unwinder, stack);
+		break;
+	case WALK_MISSED:
+		stack->work.learned = true;
+		if (learn(unwinder, stack, missing))
+			stack->work.failure = UNWIND_UNREADABLE;
+		break;
+	case WALK_TORN:
+		unwinder->stats.retries++;
+		stack->work.failure = UNWIND_TORN;
+		break;
+	case WALK_GONE:
+		unwinder->stats.stale++;
+		finish(stack, UNWIND_GONE);
+		break;
+	case WALK_UNREADABLE:
+		stack->work.failure = UNWIND_UNREADABLE;
+		break;
+	}
+	if (!stack->work.done && stack->work.held && (!count_moved(stack) || stack->work.tries++ == MOVED_TRIES))
+		take_held(unwinder, stack);
+}
+
+/* Did the call take so much longer than usual that this process or the target was interrupted in the middle? */
+static bool was_slow(struct unwinder *unwinder, uint64_t ns)
+{
+	uint64_t bytes = 0, expected, ratio;
+	bool slow;
+
+	for (size_t i = 0; i < unwinder->segments.len; i++)
+		bytes += unwinder->segments.items[i].len;
+	expected = 500 + 200 * unwinder->segments.len + bytes / 4;
+	ratio = ns * 256 / expected;
+	slow = ns > expected * unwinder->slowness * 3 / 2 / 256 + 200;
+	unwinder->slowness +=
+		((int64_t)min_u64(ratio, 2 * unwinder->slowness) - (int64_t)unwinder->slowness) / 16;
+	unwinder->slowness = max_u64(unwinder->slowness, 64);
+	unwinder->stats.slow += slow;
+	return slow;
+}
+
+static void forget_prediction(struct thread_stack *stack)
+{
+	stack->regions.len = stack->chunks = 0;
+	hmap__clear(&stack->singles);
+}
+
+static bool wants_generations(const struct unwinder *unwinder, struct thread_stack *const *stacks, size_t count)
+{
+	if (!has_generation(unwinder))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (!stacks[i]->work.done && stacks[i]->idents.len)
+			return true;
+	return false;
+}
+
+static int read_once(struct unwinder *unwinder, struct thread_stack *const *stacks, size_t count)
+{
+	uint64_t start;
+	bool slow;
+	int err = 0;
+
+	unwinder->segments.len = 0;
+	if (wants_generations(unwinder, stacks, count))
+		err = plan_generations(unwinder);
+	for (size_t i = 0; i < count && !err; i++) {
+		if (stacks[i]->work.done)
+			continue;
+		err = plan_stack(unwinder, stacks[i]);
+		if (err == -E2BIG) {
+			forget_prediction(stacks[i]);
+			finish(stacks[i], UNWIND_UNREADABLE);
+			err = 0;
+		}
+	}
+	err = err ?: plan_interps(unwinder);
+	start = now_ns();
+	err = err ?: remote__read_batch(&unwinder->target->remote, unwinder->segments.items, unwinder->segments.len);
+	if (err)
+		return err;
+	slow = was_slow(unwinder, now_ns() - start);
+	take_interps(unwinder);
+	for (size_t i = 0; i < count; i++)
+		if (!stacks[i]->work.done)
+			judge(unwinder, stacks[i], slow);
+	return 0;
+}
+
+static void begin(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	unwinder->stats.readings++;
+	if (++stack->readings % TRIM_READINGS == 0)
+		trim(stack);
+	if (has_generation(unwinder))
+		stack->idents.len = 0; /* asked for again only if the generation has moved */
+	stack->work.done = stack->work.held = stack->work.learned = false;
+	stack->work.tries = 0;
+	stack->work.was_new = !stack->regions.len;
+	stack->work.failure = UNWIND_TORN;
+}
+
+static size_t count_open(struct thread_stack *const *stacks, size_t count)
+{
+	size_t open = 0;
+
+	for (size_t i = 0; i < count; i++)
+		open += !stacks[i]->work.done;
+	return open;
+}
+
+static void give_up(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	if (stack->work.held) {
+		take_held(unwinder, stack);
+		return;
+	}
+	unwinder->stats.torn += stack->work.failure == UNWIND_TORN;
+	stack->frames.len = stack->addresses.len = 0;
+	finish(stack, stack->work.failure);
+}
+
+static void count_prediction(struct unwind_stats *stats, const struct thread_stack *stack)
+{
+	if (!stack->work.learned)
+		stats->hits++;
+	else if (stack->work.was_new)
+		stats->misses++;
+	else
+		stats->partial++;
+}
+
+int unwinder__read(struct unwinder *unwinder, struct thread_stack *const *stacks, size_t count)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < count; i++)
+		begin(unwinder, stacks[i]);
+	for (int attempt = 0; attempt < ATTEMPTS && !err; attempt++) {
+		err = read_once(unwinder, stacks, count);
+		if (!count_open(stacks, count))
+			break;
+	}
+	for (size_t i = 0; i < count && !err; i++) {
+		if (!stacks[i]->work.done)
+			give_up(unwinder, stacks[i]);
+		count_prediction(&unwinder->stats, stacks[i]);
+	}
+	return err;
+}
