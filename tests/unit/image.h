@@ -257,16 +257,25 @@ static inline uint64_t image__push(struct image *image, enum image_owner owner, 
 	return frame->address;
 }
 
-/* Return from the innermost call; the frame's bytes stay. */
+/* Return from the innermost call; the frame's bytes stay, but for what the interpreter clears. */
 static inline void image__pop(struct image *image)
 {
 	const struct image_frame *frame = &image->stack[--image->depth];
+	const struct py_offsets *offsets = &image->target.offsets;
 
 	if (frame->previous_top) {
 		image->top = frame->previous_top;
 		image->chunk = frame->previous_chunk;
 	}
 	image__publish(image);
+	if (frame->owner == IMAGE_MARKER)
+		return;
+	if (frame->owner == IMAGE_GENERATOR)
+		image__put(frame->address + offsets->frame_previous, 0, 8);
+	else if (offsets->tagged_frames)
+		image__put(frame->address + offsets->frame_executable, 1, 8);
+	else
+		image__put(frame->address + offsets->frame_stacktop, 0, 4);
 }
 
 /* The Python frames, leaf first, as they should be read. Their number. */
@@ -297,6 +306,8 @@ static inline void image__push_random(struct image *image, uint32_t depth)
 					 : kind == 3 ? IMAGE_FRAME_OBJECT
 						     : IMAGE_PLAIN;
 
+		if (!image->depth) /* a generator is always run by something */
+			owner = IMAGE_PLAIN;
 		if (rand_r(&image->seed) % 16 == 0) {
 			code = rand_r(&image->seed) % IMAGE_CODES;
 			unit = rand_r(&image->seed) % 500;

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "os/remote.h"
+#include "py/offsets.h"
 
 #include "pybpfprof.h"
 
@@ -35,6 +36,28 @@ static inline struct frame_view view_frame(const struct pbp_target *layout, cons
 		view.owner = bytes[layout->fr_owner];
 	view.other = layout->fr_first_other_owner && view.owner >= layout->fr_first_other_owner;
 	return view;
+}
+
+/* Can a frame that has returned be told from one that has not (frame_is_live)? */
+static inline bool frames_show_life(const struct py_offsets *offsets)
+{
+	return offsets->tagged_frames || offsets->frame_stacktop != PY_ABSENT;
+}
+
+/*
+ * Has this frame not returned yet? Its bytes stay where they are when it has, but for what the interpreter
+ * clears: the code object from 3.14 on, stacktop in 3.13 (_PyEval_FrameClearAndPop in Python/ceval.c), the
+ * link of a generator's frame (YIELD_VALUE). All callers of a live frame are live. 3.13 sets stacktop some
+ * nanoseconds after the call, so that a frame may be missed then. Only if frames_show_life().
+ */
+static inline bool frame_is_live(const struct py_offsets *offsets, const struct frame_view *view,
+				 const uint8_t *bytes)
+{
+	if (view->other)
+		return true;
+	if (!view->code || (view->owner == PY_OWNER_GENERATOR && !view->previous))
+		return false;
+	return offsets->frame_stacktop == PY_ABSENT || load_u32(bytes + offsets->frame_stacktop);
 }
 
 /* The identity of a code object from the layout->co_ident_bytes read at layout->co_ident. */

@@ -117,6 +117,7 @@ static const struct field fields[] = {
 	FIELD(frame_instr, FRAME, "interpreter_frame.instr_ptr", 8, AT(248, 272, 336)),
 	FIELD(frame_localsplus, FRAME, "interpreter_frame.localsplus", 8, AT(256, 280, 344)),
 	FIELD(frame_owner, FRAME, "interpreter_frame.owner", 1, AT(264, 288, 352)),
+	FIELD(frame_stacktop, FRAME, "interpreter_frame.stacktop", 4, CONSTANT(64, ABSENT, ABSENT)),
 
 	FIELD(code_filename, CODE, "code_object.filename", 8, AT(280, 320, 384)),
 	FIELD(code_name, CODE, "code_object.name", 8, AT(288, 328, 392)),

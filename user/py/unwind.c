@@ -349,6 +349,13 @@ static void take_copies(const struct unwinder *unwinder, struct thread_stack *st
 
 /* --- following the chain in the copies --- */
 
+static py_addr base_of(const struct unwinder *unwinder, const struct thread_stack *stack)
+{
+	uint16_t offset = unwinder->target->layout.ts_base_frame;
+
+	return offset == PBP_NONE ? 0 : stack->thread.tstate + offset;
+}
+
 /* The region whose copies hold `len` bytes at `address`; NULL. *hint: the chunk to try first. */
 static struct unwind_region *find_region(const struct thread_stack *stack, py_addr address, size_t len,
 					 size_t *hint)
@@ -388,43 +395,75 @@ static bool same_call(const struct frame_view *a, const struct frame_view *b)
 	return a->previous == b->previous && a->owner == b->owner && (a->other || a->code == b->code);
 }
 
+/* A step of a walk in the two copies. */
+struct step {
+	struct unwind_region *region;
+	const uint8_t *bytes; /* of the frame in the second copy */
+	struct frame_view before, after;
+};
+
+static bool take_step(struct unwinder *unwinder, struct thread_stack *stack, py_addr at, size_t *hint,
+		      struct step *step)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	const uint8_t *first;
+
+	step->region = find_region(stack, at, layout->fr_bytes, hint);
+	if (!step->region)
+		return false;
+	first = stack->copies.items + step->region->offset + (at - step->region->address);
+	step->bytes = first + stack->copy_bytes;
+	step->before = view_frame(layout, first);
+	step->after = view_frame(layout, step->bytes);
+	return true;
+}
+
+/*
+ * Is the frame the same call in both copies, which no other one has replaced meanwhile? The equality alone could
+ * be that of bytes which an earlier call left behind.
+ */
+static bool is_stable(const struct unwinder *unwinder, const struct thread_stack *stack, const struct step *step)
+{
+	const struct py_offsets *offsets = &unwinder->target->offsets;
+
+	if (!same_call(&step->before, &step->after))
+		return false;
+	return !frames_show_life(offsets) ||
+	       (frame_is_live(offsets, &step->before, step->bytes - stack->copy_bytes) &&
+		frame_is_live(offsets, &step->after, step->bytes));
+}
+
 /* Everything from `at` to the base; *missing is the frame that no copy has. */
 static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack, py_addr at, py_addr *missing)
 {
-	const struct pbp_target *layout = &unwinder->target->layout;
-	py_addr base = layout->ts_base_frame == PBP_NONE ? 0 : stack->thread.tstate + layout->ts_base_frame;
-	size_t hint = 0, copy_bytes = stack->copy_bytes;
+	py_addr base = base_of(unwinder, stack);
+	struct step step;
+	size_t hint = 0;
 
 	stack->frames.len = stack->addresses.len = 0;
 	stack->moved = 0;
 	stack->truncated = false;
 	for (size_t links = 0; at && at != base; links++) {
-		struct unwind_region *region;
-		struct frame_view a, b;
-		const uint8_t *bytes;
-
 		if (links >= LINKS_MAX || stack->frames.len >= UNWIND_FRAMES_MAX) {
 			stack->truncated = true;
 			break;
 		}
-		region = find_region(stack, at, layout->fr_bytes, &hint);
-		if (!region) {
+		if (!take_step(unwinder, stack, at, &hint, &step)) {
 			*missing = at;
 			return WALK_MISSED;
 		}
-		bytes = stack->copies.items + region->offset + (at - region->address);
-		a = view_frame(layout, bytes);
-		b = view_frame(layout, bytes + copy_bytes);
-		if (!same_call(&a, &b))
+		if (!is_stable(unwinder, stack, &step))
 			return WALK_TORN;
-		region->used = max_u64(region->used, at - region->address + layout->fr_bytes);
-		if (!a.other) {
-			if (note_frame(stack, at, &a, stack->frames.len && a.instr != b.instr))
-				return WALK_UNREADABLE;
-		} else if (stack->frames.len) {
-			stack->frames.items[stack->frames.len - 1].flags |= PBP_FRAME_C_BELOW;
+		step.region->used = max_u64(step.region->used, at - step.region->address +
+								       unwinder->target->layout.fr_bytes);
+		if (step.after.other) {
+			if (stack->frames.len)
+				stack->frames.items[stack->frames.len - 1].flags |= PBP_FRAME_C_BELOW;
+		} else if (note_frame(stack, at, &step.after,
+				      stack->frames.len && step.before.instr != step.after.instr)) {
+			return WALK_UNREADABLE;
 		}
-		at = a.previous;
+		at = step.after.previous;
 	}
 	return WALK_HELD;
 }
@@ -465,13 +504,6 @@ static enum walk_end take_state(struct unwinder *unwinder, struct thread_stack *
 }
 
 /* --- making a prediction --- */
-
-static py_addr base_of(const struct unwinder *unwinder, const struct thread_stack *stack)
-{
-	uint16_t offset = unwinder->target->layout.ts_base_frame;
-
-	return offset == PBP_NONE ? 0 : stack->thread.tstate + offset;
-}
 
 static int index_singles(struct thread_stack *stack)
 {
