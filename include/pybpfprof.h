@@ -99,12 +99,16 @@ struct pbp_frame {
 	__u32 flags;
 };
 
+/* pbp_stack.flags */
+/* the base is missing: deeper than any limit; sent by the user side only */
+#define PBP_STACK_TRUNCATED 1
+
 struct pbp_stack {
 	__u32 type;
 	__u32 tgid;
 	__u64 id;    /* hash over all frames but the leaf's instr, tgid, epoch; keyed by a random seed */
 	__u32 count; /* number of frames, leaf first */
-	__u32 reserved;
+	__u32 flags;
 	/* struct pbp_frame frames[count] follow */
 };
 

@@ -17,7 +17,7 @@
 #include <strings.h>
 
 #define RATE_DEFAULT   99
-#define RATE_MAX       20000
+#define RATE_MAX       ENGINE_READV_RATE_MAX
 #define DURATION_MAX_S (366.0 * 86400)
 #define ROWS_DEFAULT   15
 
@@ -27,6 +27,8 @@ enum {
 	OPTION_LINE,
 	OPTION_KERNEL_FRAMES,
 	OPTION_BPF_PROGRAM,
+	OPTION_ENGINE,
+	OPTION_STATS,
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -41,6 +43,8 @@ static const struct option LONG_OPTIONS[] = {
 	{"limit", required_argument, NULL, 'l'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
+	{"engine", required_argument, NULL, OPTION_ENGINE},
+	{"stats", no_argument, NULL, OPTION_STATS},
 	{"kernel-frames", required_argument, NULL, OPTION_KERNEL_FRAMES},
 	{"debug-bpf", required_argument, NULL, OPTION_BPF_PROGRAM},
 	{"help", no_argument, NULL, 'h'},
@@ -53,14 +57,15 @@ static const char HELP_HEAD[] =
 	"       pybpfprof doctor\n"
 	"\n"
 	"Where does a running Python process spend its time? Samples its stacks on the\n"
-	"CPU clock, without stopping it, and prints a table. CPython 3.13 to 3.15, Linux\n"
-	"5.15 and later, x86-64; as root, or with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE.\n"
+	"CPU clock, without stopping it, and prints a table. CPython 3.13 to 3.15, x86-64.\n"
+	"As root, or with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, on Linux 5.15 and later by\n"
+	"BPF; else by reading the memory of processes of the same user.\n"
 	"\n"
 	"  -p, --pid PID[,PID...]  processes to profile, all their threads\n"
 	"  -d, --duration TIME     30, 30s, 2m, 1h, 500ms (1 ms to a year); without it\n"
 	"                          until Ctrl-C or until the processes end\n"
 	"  -r, --rate HZ           samples per second of CPU time: 99, 1000, 10k\n"
-	"                          (default 99, at most 20k)\n"
+	"                          (default 99, at most 20k; readv engine 1000k)\n"
 	"  -o, --output FILE       write the profile; may be given several times, the\n"
 	"                          suffix chooses the format; - is stdout, without the\n"
 	"                          table then\n"
@@ -73,6 +78,10 @@ static const char HELP_HEAD[] =
 	"  -l, --limit ROWS        rows of the table (default 15)\n"
 	"  -q, --quiet             no table\n"
 	"  -v, --verbose           say what is found and done, and time the kernel side\n"
+	"      --engine NAME       bpf: sampled in the kernel. readv: read from outside,\n"
+	"                          without BPF; needs only the right to read the process's\n"
+	"                          memory (the same user). auto (default): bpf if permitted\n"
+	"      --stats             tell what was read and what the caches did\n"
 	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a\n"
 	"                          CPU's time at the rate); deeper stacks are completed\n"
 	"                          from user space\n"
@@ -189,18 +198,33 @@ static int parse_pids(struct options *options, const char *text)
 	return 0;
 }
 
+/* Index of a word in a list; -EINVAL. */
+static int parse_word(const char *text, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(text, words[i]))
+			return i;
+	return -EINVAL;
+}
+
 static int parse_program(const char *text, enum sampler_program *out)
 {
 	static const char *const names[] = {
 		[SAMPLER_WALK] = "walk", [SAMPLER_BOUNDED] = "bounded", [SAMPLER_EMPTY] = "empty"};
+	int index = parse_word(text, names, ARRAY_SIZE(names));
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(text, names[i])) {
-			*out = i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	*out = index < 0 ? SAMPLER_WALK : (enum sampler_program)index;
+	return index < 0 ? index : 0;
+}
+
+static int parse_engine(const char *text, enum engine_kind *out)
+{
+	static const char *const names[] = {
+		[ENGINE_AUTO] = "auto", [ENGINE_BPF] = "bpf", [ENGINE_READV] = "readv"};
+	int index = parse_word(text, names, ARRAY_SIZE(names));
+
+	*out = index < 0 ? ENGINE_AUTO : (enum engine_kind)index;
+	return index < 0 ? index : 0;
 }
 
 /* --- options --- */
@@ -226,7 +250,7 @@ static int take_option(struct options *options, int option, const char *value, c
 			       : 0;
 	case 'r':
 		return parse_rate(value, &options->session.rate_hz)
-			       ? bad_value("-r", value, "a rate from 1 to 20k, such as 99, 1000 or 10k")
+			       ? bad_value("-r", value, "a rate from 1 to 1000k, such as 99, 1000 or 10k")
 			       : 0;
 	case 'o':
 		if (!*value)
@@ -259,6 +283,13 @@ static int take_option(struct options *options, int option, const char *value, c
 		if (parse_number(value, 1, PBP_MAX_FRAMES, &number))
 			return bad_value("--kernel-frames", value, "a number from 1 to 8192");
 		options->session.kernel_frames = number;
+		return 0;
+	case OPTION_ENGINE:
+		return parse_engine(value, &options->session.engine)
+			       ? bad_value("--engine", value, "auto, bpf or readv")
+			       : 0;
+	case OPTION_STATS:
+		options->session.stats = true;
 		return 0;
 	case OPTION_BPF_PROGRAM: /* for benchmarks and tests: not in the help */
 		return parse_program(value, &options->session.program)

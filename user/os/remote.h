@@ -27,6 +27,14 @@ struct remote_stats {
 	uint64_t faults;   /* segments that came short */
 };
 
+static inline void remote_stats__add(struct remote_stats *sum, const struct remote_stats *part)
+{
+	sum->calls += part->calls;
+	sum->segments += part->segments;
+	sum->bytes += part->bytes;
+	sum->faults += part->faults;
+}
+
 struct remote {
 	pid_t pid;
 	struct remote_stats stats;

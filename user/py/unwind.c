@@ -28,6 +28,10 @@
 #define COPY_BYTES_MAX	   (32u << 20) /* of one thread: UNWIND_FRAMES_MAX frames with some locals each */
 #define SINGLES_MAX	   16384
 #define LINKS_MAX	   (4 * UNWIND_FRAMES_MAX) /* steps of a chain, entry markers included */
+#define CALLEE_BYTES	   2048 /* of a frame: a callee that lies farther up is not looked for */
+#define RETURNS_MAX	   64	/* calls that may have ended or begun while a stack was read */
+#define CALLS_MAX	   (1u << 18)
+#define CALLS_LEARNED	   64 /* of one stack, from the leaf on */
 #define IDENTS_MAX	   8192
 #define INTERPRETERS_MAX   1024
 #define PAGE_BYTES	   4096u
@@ -35,6 +39,7 @@
 #define GIL_LOCKED	   16
 #define GIL_BYTES	   24
 #define KNOWN_IDENTS_MAX   65536
+#define KNOWN_CODES_MAX	   65536
 
 static uint64_t now_ns(void)
 {
@@ -105,6 +110,8 @@ void unwinder__free(struct unwinder *unwinder)
 	vec__free(&unwinder->gils);
 	vec__free(&unwinder->segments);
 	hmap__free(&unwinder->idents);
+	hmap__free(&unwinder->calls);
+	hmap__free(&unwinder->codes);
 	page_cache__free(&unwinder->pages);
 }
 
@@ -117,6 +124,7 @@ void thread_stack__free(struct thread_stack *stack)
 {
 	vec__free(&stack->frames);
 	vec__free(&stack->addresses);
+	vec__free(&stack->anchors);
 	vec__free(&stack->regions);
 	hmap__free(&stack->singles);
 	vec__free(&stack->idents);
@@ -257,18 +265,42 @@ static int plan_idents(struct unwinder *unwinder, struct thread_stack *stack)
 	return err;
 }
 
-static int plan_stack(struct unwinder *unwinder, struct thread_stack *stack)
+/* Newest chunk last ... */
+static int plan_first_copy(struct unwinder *unwinder, struct thread_stack *stack)
 {
-	int err = place_copies(stack);
+	int err = 0;
 
 	stack->work.first_copies[0] = unwinder->segments.len;
 	for (size_t i = stack->regions.len; i-- > 0 && !err;)
 		err = plan_copy(unwinder, stack, 0, i);
-	err = err ?: plan_state(unwinder, stack) ?: plan_idents(unwinder, stack);
+	return err;
+}
+
+/* ... and first. */
+static int plan_second_copy(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	int err = 0;
+
 	stack->work.first_copies[1] = unwinder->segments.len;
 	for (size_t i = 0; i < stack->regions.len && !err; i++)
 		err = plan_copy(unwinder, stack, 1, i);
 	return err;
+}
+
+/*
+ * What changes most, the top of the data stack, lies next to the thread state. Where frames show whether they
+ * have returned, nothing of the thread is read before its state: copying what it is about to write to makes it
+ * wait, and it would be met too often where it calls a lot.
+ */
+static int plan_stack(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	int err = place_copies(stack);
+
+	if (frames_show_life(&unwinder->target->offsets))
+		return err ?: plan_second_copy(unwinder, stack) ?: plan_state(unwinder, stack) ?:
+		       plan_idents(unwinder, stack) ?: plan_first_copy(unwinder, stack);
+	return err ?: plan_first_copy(unwinder, stack) ?: plan_state(unwinder, stack) ?:
+	       plan_idents(unwinder, stack) ?: plan_second_copy(unwinder, stack);
 }
 
 /* The generation first and last: identities read in between hold for it only if it is the same. */
@@ -379,14 +411,13 @@ static struct unwind_region *find_region(const struct thread_stack *stack, py_ad
 
 enum walk_end { WALK_HELD, WALK_MISSED, WALK_TORN, WALK_GONE, WALK_UNREADABLE };
 
-static int note_frame(struct thread_stack *stack, py_addr address, const struct frame_view *view, bool moved)
-{
-	struct pbp_frame frame = {.code = view->code, .instr = moved ? 0 : view->instr};
+/* pbp_frame.flags during a walk */
+#define FRAME_CHANGED (1u << 31) /* the frame is not the same in both copies */
 
-	if (moved) {
-		frame.flags = PBP_FRAME_MOVED;
-		stack->moved++;
-	}
+static int note_frame(struct thread_stack *stack, py_addr address, const struct frame_view *view, uint32_t flags)
+{
+	struct pbp_frame frame = {.code = view->code, .instr = view->instr, .flags = flags};
+
 	return vec__push(&stack->frames, frame) ?: vec__push(&stack->addresses, address);
 }
 
@@ -418,6 +449,14 @@ static bool take_step(struct unwinder *unwinder, struct thread_stack *stack, py_
 	return true;
 }
 
+/* Is there a frame in the second copy that has not returned? Entry markers never lie in the data stack. */
+static bool is_live(const struct unwinder *unwinder, const struct thread_stack *stack, const struct step *step)
+{
+	if (step->after.other)
+		return step->region >= stack->regions.items + stack->chunks;
+	return frame_is_live(&unwinder->target->offsets, &step->after, step->bytes);
+}
+
 /*
  * Is the frame the same call in both copies, which no other one has replaced meanwhile? The equality alone could
  * be that of bytes which an earlier call left behind.
@@ -430,20 +469,25 @@ static bool is_stable(const struct unwinder *unwinder, const struct thread_stack
 		return false;
 	return !frames_show_life(offsets) ||
 	       (frame_is_live(offsets, &step->before, step->bytes - stack->copy_bytes) &&
-		frame_is_live(offsets, &step->after, step->bytes));
+		is_live(unwinder, stack, step));
 }
 
-/* Everything from `at` to the base; *missing is the frame that no copy has. */
-static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack, py_addr at, py_addr *missing)
+/*
+ * Everything from `at` to the base; *missing is the frame that no copy has. With `strict` every frame has to be
+ * the same in both copies; else the second copy is followed, and what differs is marked.
+ */
+static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack, py_addr at, bool strict,
+			  py_addr *missing)
 {
 	py_addr base = base_of(unwinder, stack);
 	struct step step;
 	size_t hint = 0;
 
 	stack->frames.len = stack->addresses.len = 0;
-	stack->moved = 0;
 	stack->truncated = false;
 	for (size_t links = 0; at && at != base; links++) {
+		uint32_t flags = 0;
+
 		if (links >= LINKS_MAX || stack->frames.len >= UNWIND_FRAMES_MAX) {
 			stack->truncated = true;
 			break;
@@ -452,20 +496,118 @@ static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack,
 			*missing = at;
 			return WALK_MISSED;
 		}
-		if (!is_stable(unwinder, stack, &step))
-			return WALK_TORN;
+		if (!is_stable(unwinder, stack, &step)) {
+			if (strict || !is_live(unwinder, stack, &step))
+				return WALK_TORN;
+			flags = FRAME_CHANGED;
+		} else if (step.before.instr != step.after.instr) {
+			flags = PBP_FRAME_MOVED;
+		}
 		step.region->used = max_u64(step.region->used, at - step.region->address +
 								       unwinder->target->layout.fr_bytes);
 		if (step.after.other) {
 			if (stack->frames.len)
 				stack->frames.items[stack->frames.len - 1].flags |= PBP_FRAME_C_BELOW;
-		} else if (note_frame(stack, at, &step.after,
-				      stack->frames.len && step.before.instr != step.after.instr)) {
+		} else if (note_frame(stack, at, &step.after, flags)) {
 			return WALK_UNREADABLE;
 		}
 		at = step.after.previous;
 	}
 	return WALK_HELD;
+}
+
+/* Has a code object been met at this address, or does one lie there now? */
+static bool is_code(struct unwinder *unwinder, py_addr code)
+{
+	struct py_target *target = unwinder->target;
+	uint64_t type = 0;
+
+	if (hmap__get(&unwinder->codes, code))
+		return true;
+	if (!target->code_type ||
+	    remote__read(&target->remote, code + target->offsets.object_type, &type, sizeof(type)) ||
+	    type != target->code_type)
+		return false;
+	if (unwinder->codes.len >= KNOWN_CODES_MAX)
+		hmap__clear(&unwinder->codes);
+	hmap__set(&unwinder->codes, code, 1);
+	return true;
+}
+
+/* Is there a Python frame in the second copy that has not returned? Other bytes may look like one. */
+static bool is_frame(struct unwinder *unwinder, struct thread_stack *stack, py_addr at, size_t *hint,
+		     struct step *step)
+{
+	return take_step(unwinder, stack, at, hint, step) && !step->after.other &&
+	       is_live(unwinder, stack, step) && is_code(unwinder, step->after.code);
+}
+
+/* A frame in the second copy that was called from `caller`; 0. */
+static py_addr find_callee(struct unwinder *unwinder, struct thread_stack *stack, py_addr caller)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	struct step step;
+	size_t hint = 0;
+	struct unwind_region *region = find_region(stack, caller, layout->fr_bytes, &hint);
+	py_addr from = caller + layout->fr_bytes, end;
+
+	end = region ? min_u64(region->address + region->got, from + CALLEE_BYTES) : 0;
+	for (py_addr at = from; region && at + layout->fr_bytes <= end; at += 8) {
+		const uint8_t *bytes = stack->copies.items + stack->copy_bytes + region->offset +
+				       (at - region->address);
+
+		if (load_u64(bytes + layout->fr_previous) == caller &&
+		    is_frame(unwinder, stack, at, &hint, &step))
+			return at;
+	}
+	for (size_t i = stack->chunks; i < stack->regions.len; i++) {
+		py_addr at = stack->regions.items[i].address;
+
+		if (take_step(unwinder, stack, at, &hint, &step) && step.after.previous == caller &&
+		    is_frame(unwinder, stack, at, &hint, &step))
+			return at;
+	}
+	return 0;
+}
+
+/*
+ * A frame to begin from: what was the current frame some 0.5 us before; if it has returned, its caller, and so on;
+ * if something else lies there now, a frame of the last stack that is there still. 0: there is none.
+ */
+static py_addr find_start(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	py_addr at = stack->current_frame, base = base_of(unwinder, stack);
+	struct step step;
+	size_t hint = 0;
+
+	for (int i = 0; i < RETURNS_MAX && at && at != base; i++) {
+		if (is_frame(unwinder, stack, at, &hint, &step))
+			return at;
+		/* One that has returned still tells who called it; what is no frame any more tells nothing. */
+		if (!step.region || step.after.other || is_live(unwinder, stack, &step))
+			break;
+		at = step.after.previous;
+	}
+	for (size_t i = 0; i < stack->anchors.len; i++)
+		if (is_frame(unwinder, stack, stack->anchors.items[i], &hint, &step))
+			return stack->anchors.items[i];
+	return 0;
+}
+
+/*
+ * The stack of the second copy, where frames show whether they have returned. A copy takes some 0.1 us, enough
+ * for its lower part to be of another stack than its upper part, so what differs from the other copy stands
+ * for a call only if that call is known (prove_calls).
+ */
+static enum walk_end walk_second(struct unwinder *unwinder, struct thread_stack *stack, py_addr *missing)
+{
+	py_addr at = find_start(unwinder, stack), callee;
+
+	if (!at)
+		return WALK_TORN;
+	for (int i = 0; i < RETURNS_MAX && (callee = find_callee(unwinder, stack, at)); i++)
+		at = callee;
+	return walk(unwinder, stack, at, false, missing);
 }
 
 /* What the thread state says, and where its chain begins. */
@@ -746,6 +888,96 @@ static bool identify(struct unwinder *unwinder, struct thread_stack *stack)
 	return whole;
 }
 
+/* --- calls --- */
+
+static uint64_t call_key(const struct pbp_frame *caller, const struct pbp_frame *callee)
+{
+	return hmap_mix(hmap_mix(caller->code ^ (uint64_t)caller->ident << 32) ^ caller->instr) ^
+	       hmap_mix(callee->code ^ (uint64_t)callee->ident << 32);
+}
+
+/* Calls in a stack that was the same in both copies have happened: an instruction that calls a function. */
+static void learn_calls(struct unwinder *unwinder, const struct thread_stack *stack)
+{
+	size_t count = min_u64(stack->frames.len, CALLS_LEARNED);
+	const struct pbp_frame *frames = stack->frames.items;
+
+	if (unwinder->calls.len >= CALLS_MAX)
+		hmap__clear(&unwinder->calls);
+	for (size_t i = 1; i < count; i++)
+		if (!(frames[i].flags & PBP_FRAME_MOVED))
+			hmap__set(&unwinder->calls, call_key(&frames[i], &frames[i - 1]), 1);
+}
+
+/*
+ * An instruction that has called a function some times keeps the function's version, which is its code object's:
+ * the inline cache of the CALL family, {u16 counter, u32 version} behind the instruction (3.12 and later,
+ * Include/internal/pycore_code.h, _PyCallCache). Other instructions have other things there, so that only
+ * equality says something.
+ */
+#define CALL_CACHE_VERSION 4 /* bytes from the instruction */
+
+static bool caches_call(struct unwinder *unwinder, const struct pbp_frame *caller, const struct pbp_frame *callee)
+{
+	uint32_t version = 0;
+
+	return unwinder->target->layout.co_ident_bytes == 4 && callee->ident &&
+	       !remote__read(&unwinder->target->remote, caller->instr + CALL_CACHE_VERSION, &version, 4) &&
+	       version == callee->ident;
+}
+
+static bool is_known_call(struct unwinder *unwinder, const struct pbp_frame *caller,
+			  const struct pbp_frame *callee)
+{
+	uint64_t key = call_key(caller, callee);
+
+	if (hmap__get(&unwinder->calls, key))
+		return true;
+	if (!caches_call(unwinder, caller, callee))
+		return false;
+	hmap__set(&unwinder->calls, key, 1);
+	return true;
+}
+
+/*
+ * Frames that differ in the two copies belong together if the one is known to call the other at that
+ * instruction. False: they may not.
+ */
+static bool prove_calls(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	struct pbp_frame *frames = stack->frames.items;
+	bool callee_changed, changed = false;
+
+	stack->moved = 0;
+	for (size_t i = 0; i < stack->frames.len; i++) {
+		callee_changed = changed;
+		changed = frames[i].flags & FRAME_CHANGED;
+		frames[i].flags &= ~FRAME_CHANGED;
+		if (!i) {
+			frames[i].flags &= ~PBP_FRAME_MOVED; /* the leaf runs */
+			continue;
+		}
+		if (!changed && !callee_changed && !(frames[i].flags & PBP_FRAME_MOVED))
+			continue;
+		if (is_known_call(unwinder, &frames[i], &frames[i - 1])) {
+			frames[i].flags &= ~PBP_FRAME_MOVED;
+			continue;
+		}
+		if (changed || callee_changed)
+			return false;
+		stack->moved++;
+	}
+	return true;
+}
+
+/* What an instruction pointer says that was not the same in both copies is not passed on. */
+static void clear_moved(struct thread_stack *stack)
+{
+	for (size_t i = 1; i < stack->frames.len; i++)
+		if (stack->frames.items[i].flags & PBP_FRAME_MOVED)
+			stack->frames.items[i].instr = 0;
+}
+
 /* --- one reading --- */
 
 static void finish(struct thread_stack *stack, enum unwind_result result)
@@ -823,7 +1055,8 @@ static void take_held(struct unwinder *unwinder, struct thread_stack *stack)
 	finish(stack, UNWIND_OK);
 }
 
-static void judge_held(struct unwinder *unwinder, struct thread_stack *stack)
+/* The walk came to the base. */
+static void judge_held(struct unwinder *unwinder, struct thread_stack *stack, bool strict)
 {
 	if (!stack->frames.len && !stack->work.held) {
 		finish(stack, UNWIND_NO_FRAMES);
@@ -831,6 +1064,13 @@ static void judge_held(struct unwinder *unwinder, struct thread_stack *stack)
 	}
 	if (!identify(unwinder, stack))
 		return;
+	if (strict)
+		learn_calls(unwinder, stack);
+	if (!prove_calls(unwinder, stack)) {
+		unwinder->stats.retries++;
+		return;
+	}
+	clear_moved(stack);
 	if (stack->work.held)
 		fill_lines(stack);
 	else if (!stack->moved)
@@ -841,17 +1081,23 @@ static void judge_held(struct unwinder *unwinder, struct thread_stack *stack)
 
 static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool slow)
 {
+	bool strict = true;
 	py_addr missing = 0;
 	enum walk_end end;
 
 	take_copies(unwinder, stack);
 	end = take_state(unwinder, stack);
-	if (end == WALK_HELD)
-		end = walk(unwinder, stack, stack->current_frame, &missing);
+	if (end == WALK_HELD) {
+		end = walk(unwinder, stack, stack->current_frame, true, &missing);
+		if (end == WALK_TORN && frames_show_life(&unwinder->target->offsets)) {
+			strict = false;
+			end = walk_second(unwinder, stack, &missing);
+		}
+	}
 	switch (end) {
 	case WALK_HELD:
 		if (!slow)
-			judge_held(unwinder, stack);
+			judge_held(unwinder, stack, strict);
 		break;
 	case WALK_MISSED:
 		stack->work.learned = true;
@@ -940,8 +1186,21 @@ static int read_once(struct unwinder *unwinder, struct thread_stack *const *stac
 	return 0;
 }
 
+/* Where the frames of the last stack were. */
+static void keep_anchors(struct thread_stack *stack)
+{
+	stack->anchors.len = 0;
+	if (!stack->addresses.len || vec__reserve(&stack->anchors, stack->addresses.len))
+		return;
+	memcpy(stack->anchors.items, stack->addresses.items,
+	       stack->addresses.len * sizeof(*stack->addresses.items));
+	stack->anchors.len = stack->addresses.len;
+}
+
 static void begin(struct unwinder *unwinder, struct thread_stack *stack)
 {
+	if (frames_show_life(&unwinder->target->offsets) && stack->result == UNWIND_OK)
+		keep_anchors(stack);
 	unwinder->stats.readings++;
 	if (++stack->readings % TRIM_READINGS == 0)
 		trim(stack);

@@ -63,6 +63,7 @@ struct thread_stack {
 	py_addr current_frame;
 	uint8_t state[UNWIND_THREAD_BYTES]; /* the thread state's own bytes, unwinder->thread_bytes of them */
 	/* The prediction for the next one: */
+	VEC(py_addr) anchors; /* where the frames of the last stack were */
 	VEC(struct unwind_region) regions; /* chunks, newest first, then single frames */
 	size_t chunks;			   /* of them */
 	struct hmap singles;		   /* address -> index in regions */
@@ -115,6 +116,7 @@ struct unwind_stats {
 	uint64_t moved;	   /* frames shown without their line */
 	uint64_t stale;	   /* thread states gone or taken over by another thread */
 	uint64_t ident_reads, ident_hits;
+	uint64_t page_hits, page_reads; /* filled in by whoever asks */
 };
 
 struct unwinder {
@@ -123,6 +125,8 @@ struct unwinder {
 	VEC(struct unwind_gil) gils;
 	VEC(struct remote_segment) segments;
 	struct hmap idents; /* code object -> identity << 32 | stamp of the interpreter's generation */
+	struct hmap codes;  /* addresses at which a code object was seen */
+	struct hmap calls;  /* instructions that are known to have called a function: hash of the two */
 	struct page_cache pages; /* of what is read one by one while a prediction is made */
 	size_t thread_bytes;	 /* of a thread state to read */
 	uint32_t interp_first, interp_len; /* of an interpreter to read; 0 = nothing */

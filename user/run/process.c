@@ -76,6 +76,7 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 	enum py_attach_error result;
 
 	process__forget(process);
+	remote_stats__add(&process->past_reads, &process->target.remote.stats);
 	result = py_target__open(&process->target, process->pid, reason, reason_size);
 	process->attached = result == PY_ATTACH_OK;
 	if (process->attached) {
@@ -126,6 +127,12 @@ void process__update_cpu(struct process *process)
 
 	if (!proc__cpu_ns(process->pid, &cpu_ns))
 		process->cpu_end_ns = cpu_ns;
+}
+
+void process__add_reads(const struct process *process, struct remote_stats *sum)
+{
+	remote_stats__add(sum, &process->past_reads);
+	remote_stats__add(sum, &process->target.remote.stats);
 }
 
 void process__close(struct process *process)

@@ -33,6 +33,7 @@ struct process {
 	uint64_t retry_ns;     /* not attached: when to try again */
 	uint32_t retries;
 	uint32_t execs;
+	struct remote_stats past_reads; /* of programs that it ran before */
 	char command[128]; /* escaped */
 };
 
@@ -48,4 +49,6 @@ struct tail_reader *process__tail_reader(struct process *process, py_addr tstate
 void process__update_command(struct process *process);
 /* Look at its CPU time once more. */
 void process__update_cpu(struct process *process);
+/* Add what was read of it. */
+void process__add_reads(const struct process *process, struct remote_stats *sum);
 void process__close(struct process *process);

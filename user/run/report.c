@@ -32,8 +32,11 @@ static uint64_t target_cpu_ns(const struct report *report)
 
 static uint64_t lost(const struct report *report)
 {
-	return report->counters[PBP_COUNTER_LOST_SAMPLE] + report->counters[PBP_COUNTER_LOST_STACK] +
-	       report->counts.unknown_stack;
+	uint64_t sum = report->counts.unknown_stack;
+
+	for (size_t i = 0; i < report->loss_count; i++)
+		sum += report->losses[i].count;
+	return sum;
 }
 
 static uint64_t without_python(const struct report *report)
@@ -80,8 +83,8 @@ static void format_lost(const struct report *report, struct buf *out)
 	bool first = true;
 
 	buf__addf(out, "%" PRIu64 " lost", lost(report));
-	add_reason(out, &first, report->counters[PBP_COUNTER_LOST_SAMPLE], "ring buffer full");
-	add_reason(out, &first, report->counters[PBP_COUNTER_LOST_STACK], "ring buffer full for a new stack");
+	for (size_t i = 0; i < report->loss_count; i++)
+		add_reason(out, &first, report->losses[i].count, report->losses[i].why);
 	add_reason(out, &first, report->counts.unknown_stack, "stack not known");
 	buf__adds(out, first ? "" : ")");
 }
@@ -111,6 +114,8 @@ static void format_samples(const struct report *report, struct buf *out)
 		  counts->unverified);
 	if (counts->unreadable)
 		buf__addf(out, ", %" PRIu64 " with code freed before it was read", counts->unreadable);
+	if (report->lines_unknown)
+		buf__addf(out, ", %" PRIu64 " with a caller's line unknown", report->lines_unknown);
 	if (counts->pruned)
 		buf__addf(out, ", %" PRIu64 " beyond the profile's size limit", counts->pruned);
 	buf__adds(out, ", ");
@@ -128,32 +133,57 @@ static void format_state(const struct report *report, struct buf *out)
 	const struct symbolize_counts *counts = &report->counts;
 
 	buf__addf(out,
-		  "  state      %.1f%% holding the GIL, %.1f%% collecting garbage, %.1f%% with an exception "
-		  "set, %.1f%% in the kernel\n",
+		  "  state      %.1f%% holding the GIL, %.1f%% collecting garbage, %.1f%% with an exception set",
 		  percent(counts->attached, counts->samples), percent(counts->collecting, counts->samples),
-		  percent(counts->raising, counts->samples), percent(counts->in_kernel, counts->samples));
+		  percent(counts->raising, counts->samples));
+	if (report->knows_kernel)
+		buf__addf(out, ", %.1f%% in the kernel", percent(counts->in_kernel, counts->samples));
+	buf__adds(out, "\n");
 }
 
 static void format_cost(const struct report *report, struct buf *out)
 {
 	uint64_t own = proc__own_cpu_ns();
 
-	buf__addf(out,
-		  "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident (%.1f at most), "
-		  "%" PRIu64 " wake-up%s",
+	buf__addf(out, "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident (%.1f at most)",
 		  own / 1e9, percent(own, report->wall_ns), proc__own_rss() / 1048576.0,
-		  proc__own_peak_rss() / 1048576.0, report->counters[PBP_COUNTER_WAKEUPS],
-		  plural(report->counters[PBP_COUNTER_WAKEUPS]));
+		  proc__own_peak_rss() / 1048576.0);
+	if (report->max_frames)
+		buf__addf(out, ", %" PRIu64 " wake-up%s", report->wakeups, plural(report->wakeups));
 	if (report->tick_ns)
 		buf__addf(out, "; in the kernel %.2f us a tick", report->tick_ns / 1e3);
 	buf__adds(out, "\n");
+}
+
+static void format_stats(const struct report *report, struct buf *out)
+{
+	const struct unwind_stats *unwind = &report->unwind;
+
+	buf__addf(out,
+		  "  reads      %" PRIu64 " calls, %" PRIu64 " segments, %" PRIu64 " bytes, %" PRIu64
+		  " segments short\n",
+		  report->reads.calls, report->reads.segments, report->reads.bytes, report->reads.faults);
+	if (!unwind->readings)
+		return;
+	buf__addf(out,
+		  "  stacks     %" PRIu64 " read: %" PRIu64 " predicted, %" PRIu64 " but for some frames, %" PRIu64
+		  " not; %" PRIu64 " thread states gone\n",
+		  unwind->readings, unwind->hits, unwind->partial, unwind->misses, unwind->stale);
+	buf__addf(out,
+		  "  repeated   %" PRIu64 " since the stack changed, %" PRIu64 " since the call was slow; %" PRIu64
+		  " torn, %" PRIu64 " lines unknown\n",
+		  unwind->retries, unwind->slow, unwind->torn, unwind->moved);
+	buf__addf(out,
+		  "  caches     code identities: %" PRIu64 " known, %" PRIu64 " read; pages: %" PRIu64
+		  " known, %" PRIu64 " read\n",
+		  unwind->ident_hits, unwind->ident_reads, unwind->page_hits, unwind->page_reads);
 }
 
 void report__format(const struct report *report, struct buf *out)
 {
 	buf__addf(out, "%" PRIu64 " sample%s of ", report->counts.samples, plural(report->counts.samples));
 	format_targets(report, out);
-	buf__addf(out, " in %.1f s (%s)\n", report->wall_ns / 1e9, report->end);
+	buf__addf(out, " in %.1f s by the %s engine (%s)\n", report->wall_ns / 1e9, report->engine, report->end);
 	format_samples(report, out);
 	format_rate(report, out);
 	if (report->counts.samples)
@@ -163,7 +193,12 @@ void report__format(const struct report *report, struct buf *out)
 			buf__addf(out, "  exec       process %d became another program %u time%s; now %s\n",
 				  report->processes[i].pid, report->processes[i].execs,
 				  plural(report->processes[i].execs), report->processes[i].command);
+	if (report->lost_process)
+		buf__addf(out, "  events     %" PRIu64 " of processes and threads lost, ring buffer full\n",
+			  report->lost_process);
 	format_cost(report, out);
+	if (report->with_stats)
+		format_stats(report, out);
 }
 
 static const char *state_words(char state)

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The loop polls the ring buffer while samples come, so that the target does not pay for wake-ups, and sleeps
- * until woken while none come. It polls every 20 ms while there is something to look up, less often while all
- * stacks are known ones: the kernel side wakes it when the ring fills.
+ * See session.h. What happens to a process (exec, exit, a start that takes its time) is dealt with here; where
+ * samples come from is the engine's business, and what becomes of them the symbolizer's.
  */
 #include "run/session.h"
 
 #include "base/log.h"
 #include "base/util.h"
 #include "os/proc.h"
-#include "run/permission.h"
 #include "run/process.h"
 #include "run/report.h"
 #include "run/signals.h"
@@ -27,10 +25,7 @@
 #define MS	      1000000ull
 #define SECOND	      (1000 * MS)
 #define DRAINS_MAX    8 /* times what is handed over at once: more than the ring holds */
-#define POLL_NS	      (20 * MS)
-#define POLL_QUIET_NS (100 * MS)
-#define QUIET_POLLS   5	 /* polls without a new stack or a tail before they become rarer */
-#define IDLE_POLLS    10 /* empty polls before the reader goes to sleep */
+#define COLLECT_NS    (50 * MS) /* at most before signals and ends are looked for again */
 #define PROGRESS_NS   (250 * MS)
 #define RETRY_FIRST_NS                                                                                       \
 	(5 * MS)		 /* looking for Python after an exec: this long between the first tries ...  \
@@ -44,13 +39,13 @@ struct session {
 	struct session_config config;
 	struct profile profile;
 	struct symbolizer symbolizer;
-	struct sampler *sampler;
+	struct engine engine;
 	struct process *processes;
 	size_t process_count;
 	int epoll_fd;
 	uint64_t start_ns, end_ns, progress_ns, refresh_ns;
-	uint32_t empty_polls, quiet_polls, drains;
-	bool idle, more, news, first_seen, warned_cpus;
+	uint32_t drains;
+	bool more, news, first_seen;
 	enum session_end end;
 	int signal; /* that ended the run */
 	int err;    /* that ended the run */
@@ -133,15 +128,26 @@ static enum session_error open_processes(struct session *session)
 	return SESSION_OK;
 }
 
-/* Told before anything else that could fail for want of it. */
-static enum session_error check_permission(void)
+/* Before anything else that could fail: what is not permitted is told first. */
+static enum session_error open_engine(struct session *session)
 {
-	const char *missing = permission__missing(PERMISSION_BPF);
+	const struct session_config *config = &session->config;
+	struct engine_config engine_config = {.kind = config->engine,
+					      .rate_hz = config->rate_hz,
+					      .kernel_frames = config->kernel_frames,
+					      .program = config->program,
+					      .want_names = config->by_thread,
+					      .measure = log_enabled(LOG_DBG)};
+	char reason[512];
+	int err = engine__open(&session->engine, &engine_config, reason, sizeof(reason));
 
-	if (!*missing)
-		return SESSION_OK;
-	log_err("not permitted to load BPF: %s", missing);
-	return SESSION_NOT_PERMITTED;
+	if (err) {
+		log_err("%s", reason);
+		return err == -EPERM || err == -EACCES ? SESSION_NOT_PERMITTED : SESSION_FAILED;
+	}
+	if (*reason)
+		log_info("using the readv engine: %s", reason);
+	return SESSION_OK;
 }
 
 static enum session_error attach_processes(struct session *session)
@@ -159,24 +165,16 @@ static enum session_error attach_processes(struct session *session)
 	return SESSION_OK;
 }
 
-static enum session_error open_sampler(struct session *session)
+static enum session_error prepare_engine(struct session *session)
 {
-	struct sampler_config config = {.rate_hz = session->config.rate_hz,
-					.max_frames = session->config.kernel_frames,
-					.program = session->config.program,
-					.want_names = session->config.by_thread,
-					.measure = log_enabled(LOG_DBG)};
-	char reason[256];
-	int err = sampler__open(&session->sampler, &config, reason, sizeof(reason));
+	struct sampler *sampler = session->engine.sampler;
 
-	if (err) {
-		log_err("%s", reason);
-		return err == -EPERM || err == -EACCES ? SESSION_NOT_PERMITTED : SESSION_FAILED;
-	}
-	session->symbolizer.sampler = session->sampler;
-	if (*sampler__kernel_notes(session->sampler))
-		log_info("%s", sampler__kernel_notes(session->sampler));
-	return watch(session, sampler__fd(session->sampler), WATCH_RING) ? SESSION_FAILED : SESSION_OK;
+	if (!sampler)
+		return SESSION_OK;
+	session->symbolizer.sampler = sampler;
+	if (*sampler__kernel_notes(sampler))
+		log_info("%s", sampler__kernel_notes(sampler));
+	return watch(session, engine__fd(&session->engine), WATCH_RING) ? SESSION_FAILED : SESSION_OK;
 }
 
 /* --- records --- */
@@ -189,16 +187,6 @@ static struct process *process_of(struct session *session, uint32_t pid)
 	return NULL;
 }
 
-static void watch_cpus(struct session *session)
-{
-	int err = sampler__watch_cpus(session->sampler);
-
-	if (err && !session->warned_cpus)
-		log_warn("cannot put timers on the CPUs (%s): threads started from now on are missing",
-			 strerror(-err));
-	session->warned_cpus |= err != 0;
-}
-
 /*
  * The program that ran until now is gone: what was sampled of it is named from what is known, then all is
  * forgotten. What comes may have threads, and other privileges, at which the kernel takes timers on threads
@@ -208,21 +196,20 @@ static void handle_exec(struct session *session, struct process *process)
 {
 	process->attached = false;
 	process->execs++;
+	engine__unset_target(&session->engine, process);
 	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
 	symbolizer__forget(&session->symbolizer, process);
 	process__forget(process);
 	process__update_command(process);
-	process->target.layout.interpreters_head = 0;
-	sampler__set_target(session->sampler, process->pid, &process->target.layout);
-	watch_cpus(session);
+	engine__watch_threads(&session->engine);
 	process->retries = 0;
 	process->retry_ns = now_ns(CLOCK_MONOTONIC) + RETRY_FIRST_NS;
 }
 
-/* Hand a process's layout to the kernel side, unless it has meanwhile become another program. */
+/* Tell the engine how to walk a process, unless it has meanwhile become another program. */
 static int set_target(struct session *session, struct process *process)
 {
-	int err = sampler__set_target(session->sampler, process->pid, &process->target.layout);
+	int err = engine__set_target(&session->engine, process);
 
 	process->set_ns = now_ns(CLOCK_MONOTONIC);
 	if (!err && !py_target__is_alive(&process->target))
@@ -260,7 +247,7 @@ static void handle_process(struct session *session, const struct pbp_process *re
 
 	session->news = true;
 	if (record->type == PBP_BIRTH)
-		watch_cpus(session);
+		engine__watch_threads(&session->engine);
 	else if (process)
 		handle_exec(session, process);
 }
@@ -284,10 +271,10 @@ static void handle_record(void *context, const void *record, size_t size)
 		session->err = session->err ?: err;
 }
 
-/* Everything that waits in the ring, into the profile. Number of records. */
-static int drain(struct session *session)
+/* Everything that has come, or comes until then, into the profile. Number of records. */
+static int drain(struct session *session, uint64_t until_ns)
 {
-	int count = sampler__drain(session->sampler, handle_record, session, &session->more);
+	int count = engine__collect(&session->engine, until_ns, handle_record, session, &session->more);
 
 	if (count < 0)
 		session->err = session->err ?: count;
@@ -304,7 +291,7 @@ static int drain(struct session *session)
 static void drain_all(struct session *session)
 {
 	do
-		drain(session);
+		drain(session, 0);
 	while (session->more && !session->err && ++session->drains < DRAINS_MAX);
 	session->drains = 0;
 }
@@ -321,7 +308,7 @@ static void flush_caches(struct session *session)
 		process->epoch++;
 		process->target.layout.epoch = process->epoch;
 		if (process->attached)
-			sampler__set_target(session->sampler, process->pid, &process->target.layout);
+			engine__set_target(&session->engine, process);
 	}
 	drain_all(session);
 	symbolizer__forget(&session->symbolizer, NULL);
@@ -339,10 +326,10 @@ static enum session_error start_timers(struct session *session)
 		struct process *process = &session->processes[i];
 		int err = set_target(session, process);
 
-		if (process->attached)
+		if (process->attached && session->engine.sampler)
 			symbolizer__prime_tails(&session->symbolizer, process);
 		if (!err)
-			err = sampler__attach(session->sampler, process->pid);
+			err = engine__start(&session->engine, process);
 		if (err) {
 			log_err("cannot sample process %d: %s", process->pid,
 				err == -ESRCH ? "it has ended" : strerror(-err));
@@ -368,9 +355,9 @@ enum session_error session__open(struct session **out, const struct session_conf
 			      config->by_thread) &&
 	    !watch(session, signals__open(), WATCH_SIGNAL))
 		error = open_processes(session)	  ?:
-			check_permission()	  ?:
+			open_engine(session)	  ?:
 			attach_processes(session) ?:
-			open_sampler(session)	  ?:
+			prepare_engine(session)	  ?:
 			start_timers(session);
 	if (error) {
 		session__close(session);
@@ -406,18 +393,6 @@ static void retry_attach(struct session *session, uint64_t now)
 	}
 }
 
-/* A CPU that went offline took its timer with it. */
-static void refresh_cpus(struct session *session, uint64_t now)
-{
-	if (now < session->refresh_ns)
-		return;
-	session->refresh_ns = now + SECOND;
-	if (sampler__refresh_cpus(session->sampler) && !session->warned_cpus) {
-		log_warn("cannot put timers on CPUs that have come online");
-		session->warned_cpus = true;
-	}
-}
-
 static uint64_t next_retry(const struct session *session)
 {
 	uint64_t next = UINT64_MAX;
@@ -430,19 +405,22 @@ static uint64_t next_retry(const struct session *session)
 
 static void show_progress(struct session *session, uint64_t now)
 {
-	uint64_t counters[PBP_COUNTER_COUNT];
 	double elapsed = (now - session->start_ns) / 1e9;
+	struct engine_loss losses[ENGINE_LOSSES_MAX];
+	size_t count = engine__losses(&session->engine, losses);
+	uint64_t lost = 0;
 	char limit[32] = "";
 
 	session->progress_ns = now + PROGRESS_NS;
-	sampler__counters(session->sampler, counters);
+	for (size_t i = 0; i < count; i++)
+		lost += losses[i].count;
 	if (session->config.duration_ns)
 		snprintf(limit, sizeof(limit), "/%.0f", session->config.duration_ns / 1e9);
 	log_progress(
 		"%.1f%s s  %llu samples  %.0f/s  %llu lost   (Ctrl-C to stop)", elapsed, limit,
 		(unsigned long long)session->symbolizer.counts.samples,
 		elapsed > 0 ? session->symbolizer.counts.samples / elapsed : 0,
-		(unsigned long long)(counters[PBP_COUNTER_LOST_SAMPLE] + counters[PBP_COUNTER_LOST_STACK]));
+		(unsigned long long)lost);
 }
 
 /* Milliseconds until there is something to do without being woken; -1 = nothing. */
@@ -456,28 +434,32 @@ static int next_timeout(const struct session *session, uint64_t now)
 		next = min_u64(next, session->end_ns);
 	if (session->config.progress)
 		next = min_u64(next, session->progress_ns);
-	if (!session->idle)
-		next = min_u64(next, now + (session->quiet_polls < QUIET_POLLS ? POLL_NS : POLL_QUIET_NS));
+	next = min_u64(next, engine__next_ns(&session->engine, now));
 	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)min_u64((next - now + MS - 1) / MS, 1u << 30);
 }
 
-/* A record came, or a poll found none. */
-static void update_idle(struct session *session, int records)
+static void collect(struct session *session, uint64_t until_ns)
 {
-	session->quiet_polls = session->news ? 0 : session->quiet_polls + 1;
-	session->news = false;
-	if (records) {
-		session->empty_polls = 0;
-		if (session->idle)
-			sampler__set_idle(session->sampler, session->idle = false);
-	} else if (!session->idle && ++session->empty_polls >= IDLE_POLLS) {
-		sampler__set_idle(session->sampler, session->idle = true);
-		/* One that came just before the kernel side knew. */
-		if (drain(session) > 0)
-			update_idle(session, 1);
-	}
+	bool again;
+
+	do {
+		bool any = drain(session, until_ns) > 0, news = session->news;
+
+		session->news = false;
+		again = engine__update_pace(&session->engine, any, news);
+	} while (again);
+}
+
+/* Until when an engine that works while it is called may do so. */
+static uint64_t collect_until(const struct session *session, uint64_t now)
+{
+	uint64_t until = min_u64(now + COLLECT_NS, next_retry(session));
+
+	if (session->end_ns)
+		until = min_u64(until, session->end_ns);
+	return until;
 }
 
 static bool handle_signals(struct session *session, void (*snapshot)(void *context), void *context)
@@ -486,7 +468,7 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 
 	session->signal = signals__take(&wants_snapshot);
 	if (wants_snapshot) {
-		drain(session);
+		drain(session, 0);
 		if (snapshot)
 			snapshot(context);
 	}
@@ -505,7 +487,7 @@ static void handle_exit(struct session *session, struct process *process)
 {
 	process__update_cpu(process);
 	process->exited = true;
-	sampler__remove_target(session->sampler, process->pid); /* the pid can come again */
+	engine__remove(&session->engine, process); /* the pid can come again */
 	epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
 }
 
@@ -522,7 +504,8 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 		bool stop = false;
 
 		now = now_ns(CLOCK_MONOTONIC);
-		update_idle(session, drain(session));
+		collect(session, collect_until(session, now));
+		now = now_ns(CLOCK_MONOTONIC);
 		for (int i = 0; i < count; i++) {
 			if (events[i].data.u64 == WATCH_SIGNAL)
 				stop = handle_signals(session, snapshot, context);
@@ -530,7 +513,10 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 				handle_exit(session, &session->processes[events[i].data.u64 - WATCH_PROCESS]);
 		}
 		retry_attach(session, now);
-		refresh_cpus(session, now);
+		if (now >= session->refresh_ns) {
+			session->refresh_ns = now + SECOND;
+			engine__refresh(&session->engine);
+		}
 		if (symbolizer__is_full(&session->symbolizer))
 			flush_caches(session);
 		if (session->config.progress && now >= session->progress_ns)
@@ -551,7 +537,7 @@ static void stop_sampling(struct session *session, enum session_end end)
 	session->profile.duration_ns = now_ns(CLOCK_MONOTONIC) - session->start_ns;
 	for (size_t i = 0; i < session->process_count; i++)
 		process__update_cpu(&session->processes[i]);
-	sampler__stop(session->sampler);
+	engine__stop(&session->engine);
 	drain_all(session);
 	session->end = end;
 	log_progress("%s", "");
@@ -587,6 +573,25 @@ static const char *end_text(const struct session *session)
 	return "stopped by an error";
 }
 
+/* What only one of the engines knows. */
+static void fill_engine_part(struct session *session, struct report *report)
+{
+	struct sampler *sampler = session->engine.sampler;
+	uint64_t counters[PBP_COUNTER_COUNT];
+
+	if (!sampler) {
+		report->lines_unknown = poller__counts(session->engine.poller).moved;
+		report->unwind = poller__unwind_stats(session->engine.poller);
+		return;
+	}
+	sampler__counters(sampler, counters);
+	report->knows_kernel = true;
+	report->max_frames = sampler__max_frames(sampler);
+	report->tick_ns = sampler__mean_tick_ns(sampler);
+	report->wakeups = counters[PBP_COUNTER_WAKEUPS];
+	report->lost_process = counters[PBP_COUNTER_LOST_PROCESS];
+}
+
 static void fill_report(struct session *session, struct report *report)
 {
 	*report = (struct report){
@@ -595,11 +600,14 @@ static void fill_report(struct session *session, struct report *report)
 		.counts = session->symbolizer.counts,
 		.rate_hz = session->config.rate_hz,
 		.wall_ns = session->profile.duration_ns,
-		.max_frames = sampler__max_frames(session->sampler),
-		.tick_ns = sampler__mean_tick_ns(session->sampler),
+		.engine = engine__name(&session->engine),
 		.end = end_text(session),
 	};
-	sampler__counters(session->sampler, report->counters);
+	report->loss_count = engine__losses(&session->engine, report->losses);
+	report->with_stats = session->config.stats;
+	for (size_t i = 0; i < session->process_count; i++)
+		process__add_reads(&session->processes[i], &report->reads);
+	fill_engine_part(session, report);
 }
 
 void session__report(struct session *session, struct buf *out)
@@ -622,7 +630,7 @@ void session__close(struct session *session)
 {
 	if (!session)
 		return;
-	sampler__close(session->sampler);
+	engine__close(&session->engine);
 	for (size_t i = 0; i < session->process_count; i++)
 		process__close(&session->processes[i]);
 	free(session->processes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * START HERE (user side). One profiling run: attach to the processes, sample until the end, give a profile
- * and an account of every sample. One thread, one epoll loop over the ring buffer, signals and the processes'
+ * and an account of every sample. One thread, one epoll loop over the engine, signals and the processes'
  * pidfds.
  */
 #pragma once
@@ -9,7 +9,7 @@
 #include "agg/profile.h"
 #include "base/buf.h"
 #include "base/vec.h"
-#include "run/sampler.h"
+#include "run/engine.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,9 +19,11 @@ struct session_config {
 	VEC(pid_t) pids;
 	uint64_t duration_ns; /* 0 = until stopped or the processes end */
 	uint32_t rate_hz;
+	enum engine_kind engine;
 	uint32_t kernel_frames; /* 0 = from the rate */
 	enum sampler_program program;
 	bool by_thread;
+	bool stats; /* the report tells of reads and caches */
 	bool progress; /* keep a line on stderr up to date */
 };
 

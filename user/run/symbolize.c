@@ -22,6 +22,7 @@
 #define STORED_FRAMES_MAX (4u << 20)
 #define TABLE_BYTES_MAX	  (32u << 20)
 #define CODES_MAX	  32768
+#define STACK_FRAMES_MAX  131072 /* of one record */
 #define PRIMED_MAX	  64 /* threads looked at before the first sample */
 
 static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)
@@ -71,11 +72,14 @@ static struct stack *find_stack(const struct symbolizer *symbolizer, uint64_t id
 static int take_stack(struct symbolizer *symbolizer, const struct pbp_stack *record, size_t size)
 {
 	struct stack stack = {
-		.id = record->id, .count = record->count, .root = UINT32_MAX, .leaf_code = PY_CODE_NONE};
+		.id = record->id,
+		.count = record->count,
+		.truncated = record->flags & PBP_STACK_TRUNCATED,
+		.root = UINT32_MAX, .leaf_code = PY_CODE_NONE};
 	size_t bytes = record->count * sizeof(struct pbp_frame);
 	int err;
 
-	if (size < sizeof(*record) + bytes || !record->count || record->count > PBP_MAX_FRAMES)
+	if (size < sizeof(*record) + bytes || !record->count || record->count > STACK_FRAMES_MAX)
 		return -EINVAL;
 	stack.process = find_process(symbolizer, record->tgid);
 	if (!stack.process || find_stack(symbolizer, record->id))
@@ -123,12 +127,13 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 
 /* --- stacks --- */
 
-/* Frame id of a code object at an instruction. */
-static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
-			 uint64_t instr)
+#define LASTI_UNKNOWN -2 /* somewhere in the function */
+
+/* Frame id of a code object at an offset in its bytecode. */
+static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
+			 int64_t lasti)
 {
 	const struct py_code *code = &process->codes.codes.items[code_index];
-	int64_t lasti = py_code__lasti(code, &process->target.offsets, instr);
 	uint64_t key = (uint64_t)code_index << 32 | (uint32_t)lasti;
 	const uint64_t *known = hmap__get(&process->lines, key);
 	struct frame frame;
@@ -142,13 +147,22 @@ static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process,
 		.kind = FRAME_PYTHON,
 		.function = code->function,
 		.file = code->file,
-		.line = py_code__line(code, &process->target.offsets, lasti),
+		.line = lasti == LASTI_UNKNOWN ? 0 : py_code__line(code, &process->target.offsets, lasti),
 		.first_line = code->first_line > 0 ? code->first_line : 0,
 	};
 	id = frame_table__add(&symbolizer->profile->frames, &frame);
 	if (id != UINT32_MAX)
 		hmap__set(&process->lines, key, id);
 	return id;
+}
+
+/* ... and at an instruction. */
+static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
+			 uint64_t instr)
+{
+	const struct py_code *code = &process->codes.codes.items[code_index];
+
+	return frame_of(symbolizer, process, code_index, py_code__lasti(code, &process->target.offsets, instr));
 }
 
 /* Frame id of a raw frame; UINT32_MAX for one that is not to be shown. */
@@ -165,7 +179,8 @@ static uint32_t raw_frame_id(struct symbolizer *symbolizer, struct process *proc
 	if (state != PY_CODE_OK)
 		return symbolizer->unreadable;
 	*code_index = index;
-	return frame_at(symbolizer, process, index, raw->instr);
+	return raw->flags & PBP_FRAME_MOVED ? frame_of(symbolizer, process, index, LASTI_UNKNOWN)
+					    : frame_at(symbolizer, process, index, raw->instr);
 }
 
 static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
@@ -447,6 +462,9 @@ static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stac
 			       : trie__child(trie, node, symbolizer->no_python);
 	}
 	symbolizer->counts.unreadable += stack->unreadable;
+	symbolizer->counts.truncated += stack->truncated;
+	if (node != TRIE_FULL && stack->truncated)
+		node = trie__child(trie, node, symbolizer->truncated);
 	if (node != TRIE_FULL)
 		node = node_of_path(symbolizer, stack, node);
 	if (node != TRIE_FULL && stack->leaf_code != PY_CODE_NONE)

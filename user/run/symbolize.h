@@ -37,7 +37,7 @@ struct stack {
 	uint32_t path_len;
 	uint32_t count;	    /* raw frames */
 	uint32_t leaf_code; /* index in process->codes; PY_CODE_NONE: the path is all there is */
-	bool unreadable;
+	bool unreadable, truncated;
 	struct pbp_frame last; /* outermost raw frame: what a tail hangs from */
 	/* the node of `path` under the root it was last seen with */
 	uint32_t root, node;

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The BPF engine is polled while samples come, so that the target does not pay for wake-ups, and sleeps until
+ * woken while none come: every 20 ms while there is something to look up, less often while all stacks are known
+ * ones, since the kernel side wakes the reader when the ring fills. The readv engine works while it is called.
+ */
+#include "run/engine.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "run/permission.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define MS	      1000000ull
+#define POLL_NS	      (20 * MS)
+#define POLL_QUIET_NS (100 * MS)
+#define QUIET_POLLS   5	 /* polls without a new stack or a tail before they become rarer */
+#define IDLE_POLLS    10 /* empty polls before the reader goes to sleep */
+
+static int open_sampler(struct engine *engine, const struct engine_config *config, char *reason,
+			size_t reason_size)
+{
+	struct sampler_config sampler_config = {.rate_hz = config->rate_hz,
+						.max_frames = config->kernel_frames,
+						.program = config->program,
+						.want_names = config->want_names,
+						.measure = config->measure};
+	const char *missing = permission__missing(PERMISSION_BPF);
+
+	if (config->rate_hz > ENGINE_BPF_RATE_MAX) {
+		snprintf(reason, reason_size, "the bpf engine takes up to %d samples a second",
+			 ENGINE_BPF_RATE_MAX);
+		return -EINVAL;
+	}
+	if (*missing) {
+		snprintf(reason, reason_size, "not permitted to load BPF: %s", missing);
+		return -EPERM;
+	}
+	return sampler__open(&engine->sampler, &sampler_config, reason, reason_size);
+}
+
+static int open_poller(struct engine *engine, const struct engine_config *config)
+{
+	struct poller_config poller_config = {.rate_hz = config->rate_hz, .want_names = config->want_names};
+
+	return poller__open(&engine->poller, &poller_config);
+}
+
+int engine__open(struct engine *engine, const struct engine_config *config, char *reason, size_t reason_size)
+{
+	int err = -EPERM;
+
+	*engine = (struct engine){.rate_hz = config->rate_hz};
+	snprintf(reason, reason_size, "%s", "");
+	if (config->kind != ENGINE_READV) {
+		err = open_sampler(engine, config, reason, reason_size);
+		if (!err || config->kind == ENGINE_BPF)
+			return err;
+	}
+	err = open_poller(engine, config);
+	if (err)
+		snprintf(reason, reason_size, "out of memory");
+	return err;
+}
+
+void engine__close(struct engine *engine)
+{
+	sampler__close(engine->sampler);
+	poller__close(engine->poller);
+	*engine = (struct engine){0};
+}
+
+const char *engine__name(const struct engine *engine)
+{
+	return engine->sampler ? "bpf" : "readv";
+}
+
+int engine__fd(const struct engine *engine)
+{
+	return engine->sampler ? sampler__fd(engine->sampler) : -1;
+}
+
+int engine__set_target(struct engine *engine, struct process *process)
+{
+	return engine->sampler ? sampler__set_target(engine->sampler, process->pid, &process->target.layout)
+			       : poller__add(engine->poller, process);
+}
+
+void engine__unset_target(struct engine *engine, struct process *process)
+{
+	process->target.layout.interpreters_head = 0;
+	if (engine->sampler)
+		sampler__set_target(engine->sampler, process->pid, &process->target.layout);
+	else
+		poller__remove(engine->poller, process);
+}
+
+int engine__start(struct engine *engine, struct process *process)
+{
+	return engine->sampler ? sampler__attach(engine->sampler, process->pid) : 0;
+}
+
+void engine__remove(struct engine *engine, struct process *process)
+{
+	if (engine->sampler)
+		sampler__remove_target(engine->sampler, process->pid);
+	else
+		poller__remove(engine->poller, process);
+}
+
+void engine__watch_threads(struct engine *engine)
+{
+	int err = engine->sampler ? sampler__watch_cpus(engine->sampler) : 0;
+
+	if (err && !engine->warned_cpus)
+		log_warn("cannot put timers on the CPUs (%s): threads started from now on are missing",
+			 strerror(-err));
+	engine->warned_cpus |= err != 0;
+}
+
+/* A CPU that went offline took its timer with it. */
+void engine__refresh(struct engine *engine)
+{
+	if (!engine->sampler || !sampler__refresh_cpus(engine->sampler) || engine->warned_cpus)
+		return;
+	log_warn("cannot put timers on CPUs that have come online");
+	engine->warned_cpus = true;
+}
+
+int engine__collect(struct engine *engine, uint64_t until_ns, engine_record_fn record, void *context, bool *more)
+{
+	*more = false;
+	return engine->sampler ? sampler__drain(engine->sampler, record, context, more)
+			       : poller__run(engine->poller, until_ns, record, context);
+}
+
+bool engine__update_pace(struct engine *engine, bool any, bool news)
+{
+	if (!engine->sampler)
+		return false;
+	engine->quiet_polls = news ? 0 : engine->quiet_polls + 1;
+	if (any) {
+		engine->empty_polls = 0;
+		if (engine->idle)
+			sampler__set_idle(engine->sampler, engine->idle = false);
+		return false;
+	}
+	if (engine->idle || ++engine->empty_polls < IDLE_POLLS)
+		return false;
+	sampler__set_idle(engine->sampler, engine->idle = true);
+	return true; /* for one that came just before the kernel side knew */
+}
+
+uint64_t engine__next_ns(const struct engine *engine, uint64_t now)
+{
+	if (!engine->sampler)
+		return now;
+	if (engine->idle)
+		return UINT64_MAX;
+	return now + (engine->quiet_polls < QUIET_POLLS ? POLL_NS : POLL_QUIET_NS);
+}
+
+void engine__stop(struct engine *engine)
+{
+	if (engine->sampler)
+		sampler__stop(engine->sampler);
+}
+
+size_t engine__losses(const struct engine *engine, struct engine_loss out[ENGINE_LOSSES_MAX])
+{
+	uint64_t counters[PBP_COUNTER_COUNT];
+	struct poller_counts counts;
+
+	if (engine->sampler) {
+		sampler__counters(engine->sampler, counters);
+		out[0] = (struct engine_loss){counters[PBP_COUNTER_LOST_SAMPLE], "ring buffer full"};
+		out[1] = (struct engine_loss){counters[PBP_COUNTER_LOST_STACK],
+					      "ring buffer full for a new stack"};
+		return 2;
+	}
+	counts = poller__counts(engine->poller);
+	out[0] = (struct engine_loss){counts.missed, "missed: the profiler was not run in time"};
+	out[1] = (struct engine_loss){counts.torn, "torn: the stack changed while it was read"};
+	out[2] = (struct engine_loss){counts.ended, "thread ended before it was read"};
+	out[3] = (struct engine_loss){counts.unreadable, "frames not readable"};
+	return 4;
+}

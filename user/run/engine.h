@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where a run's samples come from: the BPF program (run/sampler.h) or a timer and reads of our own
+ * (run/poller.h). Both make the same records, so that all behind is one.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "run/poller.h"
+#include "run/sampler.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum engine_kind {
+	ENGINE_AUTO, /* BPF where it is permitted and possible, else readv */
+	ENGINE_BPF,
+	ENGINE_READV,
+};
+
+struct engine_config {
+	enum engine_kind kind;
+	uint32_t rate_hz;
+	uint32_t kernel_frames; /* BPF: frames walked in the kernel at most; 0 = from the rate */
+	enum sampler_program program;
+	bool want_names;
+	bool measure;
+};
+
+#define ENGINE_BPF_RATE_MAX   20000
+#define ENGINE_READV_RATE_MAX 1000000
+
+/* A number of samples that are missing, and why. */
+struct engine_loss {
+	uint64_t count;
+	const char *why;
+};
+#define ENGINE_LOSSES_MAX 4
+
+struct engine {
+	struct sampler *sampler; /* one of the two */
+	struct poller *poller;
+	uint32_t rate_hz;
+	uint32_t empty_polls, quiet_polls;
+	bool idle;	  /* BPF: the reader sleeps until it is woken */
+	bool warned_cpus;
+};
+
+/*
+ * 0, or -errno with the reason in one line. With ENGINE_AUTO, `reason` says why it is not BPF, "" if it is.
+ */
+int engine__open(struct engine *engine, const struct engine_config *config, char *reason, size_t reason_size);
+void engine__close(struct engine *engine);
+const char *engine__name(const struct engine *engine);
+
+/* Becomes readable when there are records; -1: never, the engine wants to be called all the time. */
+int engine__fd(const struct engine *engine);
+
+/* How this process is to be walked from now on. 0 or -errno. */
+int engine__set_target(struct engine *engine, struct process *process);
+/* The process is not Python at the moment (an exec); its samples go on without stacks, or stop. */
+void engine__unset_target(struct engine *engine, struct process *process);
+/* Begin to sample it. 0 or -errno (-ESRCH: it has ended). */
+int engine__start(struct engine *engine, struct process *process);
+void engine__remove(struct engine *engine, struct process *process);
+/* Targets start threads: sample these too. */
+void engine__watch_threads(struct engine *engine);
+/* To be called every second or so. */
+void engine__refresh(struct engine *engine);
+
+typedef void (*engine_record_fn)(void *context, const void *record, size_t size);
+/*
+ * Hand over the records that have come; the readv engine makes them meanwhile, until `until_ns` or something
+ * is new. Number or -errno. *more: there are some left.
+ */
+int engine__collect(struct engine *engine, uint64_t until_ns, engine_record_fn record, void *context, bool *more);
+/* What the caller makes of a collection: `news`, something was to be looked up. May collect once more. */
+bool engine__update_pace(struct engine *engine, bool any, bool news);
+/* When to collect again without being woken, UINT64_MAX = only then. */
+uint64_t engine__next_ns(const struct engine *engine, uint64_t now);
+
+/* Take no more samples. What has come can still be collected. */
+void engine__stop(struct engine *engine);
+
+/* Samples that are missing, by reason: their number in `out`. */
+size_t engine__losses(const struct engine *engine, struct engine_loss out[ENGINE_LOSSES_MAX]);

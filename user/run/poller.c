@@ -1,0 +1,763 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See poller.h. One tick of one process: look which of its threads run, read their stacks in one call, and then,
+ * if that call shows another thread holding the GIL than the ones that were read, read that one too.
+ */
+#include "run/poller.h"
+
+#include "base/hmap.h"
+#include "base/util.h"
+#include "os/proc.h"
+#include "os/task.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define SECOND		1000000000ull
+#define REFRESH_NS	(SECOND / 2)	 /* lists of threads are read again after this at the latest */
+#define REFRESH_LEAST	(SECOND / 500)	 /* ... and not more often than this, however threads come and go */
+#define SLEEP_MOST_NS	(SECOND / 10)	 /* between two looks for signals */
+#define SPIN_NS		40000		 /* waits shorter than this are spent waiting, for want of a better timer */
+#define ACTIVE_LOOKS	8		 /* looks in a row at a waiting thread before it is looked at by turns */
+#define TURN_LOOKS	16		 /* threads looked at by turns in one tick */
+#define THREADS_MAX	65536
+#define SENT_MAX	(1u << 18)
+
+struct lane {
+	struct thread_stack stack;
+	bool has_stack; /* false: a thread without thread state */
+	bool shares;	/* its thread has another thread state too */
+	bool found;	/* in the last lists */
+	bool held;	/* looked at as the holder of the GIL in this tick */
+	pid_t tid;
+	struct task_probe probe;
+	uint32_t waited; /* looks in a row that found it waiting */
+	uint32_t weight; /* ticks that a sample of this tick stands for */
+	char comm[16];
+};
+
+struct polled {
+	struct process *process;
+	struct unwinder unwinder;
+	VEC(struct lane *) lanes;
+	struct hmap by_tstate, by_tid; /* -> index in lanes */
+	struct hmap inner_ids;	       /* thread ids of the target's pid namespace -> ours */
+	bool same_ids;
+	uint64_t refreshed_ns;
+	bool stale;	  /* threads have come or gone since */
+	size_t turn;	  /* where the next turn begins */
+	uint32_t running; /* threads found running in the last tick */
+	bool gone;
+};
+
+struct poller {
+	struct poller_config config;
+	VEC(struct polled *) processes;
+	VEC(struct lane *) chosen;	    /* in this tick, of one process */
+	VEC(struct thread_stack *) stacks;
+	struct hmap sent; /* stack ids */
+	VEC(uint8_t) record_bytes;
+	uint64_t start_ns, slot, due_ns;
+	uint64_t random;
+	uint64_t seed;
+	struct poller_counts counts;
+	struct unwind_stats past_unwind; /* of processes that were removed */
+	poller_record_fn record;
+	void *context;
+	int records;
+	bool news;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * SECOND + time.tv_nsec;
+}
+
+int poller__open(struct poller **out, const struct poller_config *config)
+{
+	struct poller *poller = calloc(1, sizeof(*poller));
+
+	if (!poller)
+		return -ENOMEM;
+	poller->config = *config;
+	poller->seed = hmap_seed();
+	poller->random = poller->seed | 1;
+	task__raise_file_limit();
+	/* Timers of a normal process may be late by 50 us. */
+	prctl(PR_SET_TIMERSLACK, 1);
+	*out = poller;
+	return 0;
+}
+
+/* --- threads --- */
+
+static void free_lane(struct lane *lane)
+{
+	thread_stack__free(&lane->stack);
+	task_probe__close(&lane->probe);
+	free(lane);
+}
+
+static void add_unwind_stats(struct unwind_stats *sum, const struct unwind_stats *part)
+{
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = (const uint64_t *)part;
+
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] += from[i];
+}
+
+static struct unwind_stats stats_of(const struct polled *polled)
+{
+	struct unwind_stats stats = polled->unwinder.stats;
+
+	stats.page_hits = polled->unwinder.pages.hits;
+	stats.page_reads = polled->unwinder.pages.misses;
+	return stats;
+}
+
+static void free_polled(struct poller *poller, struct polled *polled)
+{
+	struct unwind_stats stats = stats_of(polled);
+
+	add_unwind_stats(&poller->past_unwind, &stats);
+	for (size_t i = 0; i < polled->lanes.len; i++)
+		free_lane(polled->lanes.items[i]);
+	vec__free(&polled->lanes);
+	hmap__free(&polled->by_tstate);
+	hmap__free(&polled->by_tid);
+	hmap__free(&polled->inner_ids);
+	unwinder__free(&polled->unwinder);
+	free(polled);
+}
+
+static struct lane *find_lane(const struct polled *polled, py_addr tstate)
+{
+	const uint64_t *index = hmap__get(&polled->by_tstate, tstate);
+
+	return index ? polled->lanes.items[*index] : NULL;
+}
+
+/* The thread's id as this process numbers it; 0 when it cannot be told. */
+static pid_t outer_tid(const struct polled *polled, uint64_t native_id)
+{
+	const uint64_t *outer = polled->same_ids ? NULL : hmap__get(&polled->inner_ids, native_id);
+
+	return polled->same_ids ? (pid_t)native_id : outer ? (pid_t)*outer : 0;
+}
+
+static int add_lane(struct polled *polled, const struct py_thread *thread, pid_t tid)
+{
+	struct lane *lane = calloc(1, sizeof(*lane));
+	int err;
+
+	if (!lane)
+		return -ENOMEM;
+	lane->probe.fd = -1;
+	lane->tid = tid;
+	lane->found = true;
+	if (thread) {
+		lane->has_stack = true;
+		thread_stack__init(&lane->stack, thread);
+	}
+	err = tid ? task_probe__open(&lane->probe, polled->process->pid, tid) : 0;
+	if (err == -ESRCH || (err && !thread)) {
+		free_lane(lane);
+		return 0; /* it has ended since */
+	}
+	err = vec__push(&polled->lanes, lane);
+	if (err)
+		free_lane(lane);
+	return err;
+}
+
+static bool is_same_thread(const struct lane *lane, const struct py_thread *thread, pid_t tid)
+{
+	const struct py_thread *known = &lane->stack.thread;
+
+	return lane->has_stack && known->thread_id == thread->thread_id && known->interp == thread->interp &&
+	       lane->tid == tid;
+}
+
+/* One thread state of the lists: known already, or new. */
+static int note_thread(struct polled *polled, const struct py_thread *thread)
+{
+	pid_t tid = outer_tid(polled, thread->native_thread_id);
+	struct lane *lane = find_lane(polled, thread->tstate);
+
+	/* A thread state that no thread runs yet has no ids; one that is being torn down may be listed twice. */
+	if (!thread->thread_id)
+		return 0;
+	if (lane && is_same_thread(lane, thread, tid)) {
+		lane->found = true;
+		return 0;
+	}
+	return add_lane(polled, thread, tid);
+}
+
+/* Threads of the process that have no thread state: they take CPU time too. */
+static int note_native_threads(struct polled *polled)
+{
+	struct proc_tasks tasks;
+	int err = proc__tasks(polled->process->pid, &tasks);
+
+	for (size_t i = 0; !err && i < tasks.tids.len; i++) {
+		const uint64_t *index = hmap__get(&polled->by_tid, tasks.tids.items[i]);
+
+		if (index)
+			polled->lanes.items[*index]->found = true;
+		else
+			err = add_lane(polled, NULL, tasks.tids.items[i]);
+	}
+	vec__free(&tasks.tids);
+	return err;
+}
+
+static void drop_lost_lanes(struct polled *polled)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < polled->lanes.len; i++) {
+		if (polled->lanes.items[i]->found)
+			polled->lanes.items[kept++] = polled->lanes.items[i];
+		else
+			free_lane(polled->lanes.items[i]);
+	}
+	polled->lanes.len = kept;
+}
+
+/* The lane with a thread state is the one that a thread id stands for. */
+static int index_lanes(struct polled *polled)
+{
+	int err = 0;
+
+	hmap__clear(&polled->by_tstate);
+	hmap__clear(&polled->by_tid);
+	for (size_t i = 0; i < polled->lanes.len && !err; i++) {
+		struct lane *lane = polled->lanes.items[i];
+		const uint64_t *other = lane->tid ? hmap__get(&polled->by_tid, lane->tid) : NULL;
+
+		lane->shares = false;
+		if (other && lane->has_stack && polled->lanes.items[*other]->has_stack)
+			lane->shares = polled->lanes.items[*other]->shares = true;
+		if (lane->has_stack)
+			err = hmap__set(&polled->by_tstate, lane->stack.thread.tstate, i);
+		if (!err && lane->tid && (!other || (lane->has_stack && !lane->shares)))
+			err = hmap__set(&polled->by_tid, lane->tid, i);
+	}
+	return err;
+}
+
+static void read_comm(struct polled *polled, struct lane *lane)
+{
+	char comm[64];
+
+	memset(lane->comm, 0, sizeof(lane->comm));
+	if (lane->tid && !proc__task_comm(polled->process->pid, lane->tid, comm, sizeof(comm)))
+		memcpy(lane->comm, comm, strnlen(comm, sizeof(lane->comm)));
+}
+
+/* All thread states of all interpreters. Owned by the caller; NULL with *count < 0: -errno. */
+static struct py_thread *list_threads(struct polled *polled, int *count)
+{
+	struct py_thread *threads = NULL;
+
+	for (size_t max = 256; max <= THREADS_MAX; max *= 4) {
+		struct py_thread *larger = realloc(threads, max * sizeof(*threads));
+
+		*count = -ENOMEM;
+		if (!larger)
+			break;
+		threads = larger;
+		*count = py_target__threads(&polled->process->target, threads, max);
+		if (*count < (int)max)
+			break;
+	}
+	if (*count < 0) {
+		free(threads);
+		return NULL;
+	}
+	return threads;
+}
+
+static int note_threads(struct polled *polled)
+{
+	int count = 0, err = 0;
+	struct py_thread *threads = list_threads(polled, &count);
+
+	if (count < 0)
+		return count;
+	for (int i = 0; i < count && !err; i++)
+		err = note_thread(polled, &threads[i]);
+	free(threads);
+	return err;
+}
+
+static int refresh(struct poller *poller, struct polled *polled, uint64_t now)
+{
+	int err;
+
+	for (size_t i = 0; i < polled->lanes.len; i++)
+		polled->lanes.items[i]->found = false;
+	err = unwinder__find_interpreters(&polled->unwinder) ?:
+	      task__map_ids(polled->process->pid, &polled->inner_ids, &polled->same_ids) ?:
+	      note_threads(polled);
+	if (err)
+		return err;
+	drop_lost_lanes(polled);
+	/* Those without a thread state are found as what is left. */
+	err = index_lanes(polled) ?: note_native_threads(polled);
+	drop_lost_lanes(polled);
+	err = err ?: index_lanes(polled);
+	if (poller->config.want_names)
+		for (size_t i = 0; i < polled->lanes.len; i++)
+			read_comm(polled, polled->lanes.items[i]);
+	polled->refreshed_ns = now;
+	polled->stale = false;
+	return err;
+}
+
+int poller__add(struct poller *poller, struct process *process)
+{
+	struct polled *polled;
+	int err;
+
+	poller__remove(poller, process);
+	polled = calloc(1, sizeof(*polled));
+	if (!polled)
+		return -ENOMEM;
+	polled->process = process;
+	unwinder__init(&polled->unwinder, &process->target);
+	err = refresh(poller, polled, now_ns()) ?: vec__push(&poller->processes, polled);
+	if (err)
+		free_polled(poller, polled);
+	return err;
+}
+
+void poller__remove(struct poller *poller, const struct process *process)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < poller->processes.len; i++) {
+		struct polled *polled = poller->processes.items[i];
+
+		if (polled->process == process)
+			free_polled(poller, polled);
+		else
+			poller->processes.items[kept++] = polled;
+	}
+	poller->processes.len = kept;
+}
+
+void poller__close(struct poller *poller)
+{
+	if (!poller)
+		return;
+	while (poller->processes.len)
+		free_polled(poller, poller->processes.items[--poller->processes.len]);
+	vec__free(&poller->processes);
+	vec__free(&poller->chosen);
+	vec__free(&poller->stacks);
+	vec__free(&poller->record_bytes);
+	hmap__free(&poller->sent);
+	free(poller);
+}
+
+/* --- records --- */
+
+static void hand_over(struct poller *poller, const void *record, size_t size)
+{
+	poller->record(poller->context, record, size);
+	poller->records++;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	return (hash ^ hmap_mix(value)) * 0x9e3779b97f4a7c15ull;
+}
+
+/* As the kernel side does it: over all frames but the leaf's instruction. */
+static uint64_t stack_id(const struct poller *poller, const struct process *process,
+			 const struct thread_stack *stack)
+{
+	uint64_t hash = mix(poller->seed, (uint64_t)process->epoch << 32 | (uint32_t)process->pid);
+
+	for (size_t i = 0; i < stack->frames.len; i++) {
+		const struct pbp_frame *frame = &stack->frames.items[i];
+
+		hash = mix(hash, frame->code ^ (uint64_t)frame->flags << 56);
+		hash = mix(hash, (i ? frame->instr : 0) ^ (uint64_t)frame->ident << 32);
+	}
+	return mix(hash, stack->frames.len << 1 | stack->truncated) | 1;
+}
+
+static int send_stack(struct poller *poller, const struct process *process, const struct thread_stack *stack,
+		      uint64_t id)
+{
+	size_t frames = stack->frames.len * sizeof(struct pbp_frame);
+	struct pbp_stack *record;
+	int err;
+
+	if (hmap__get(&poller->sent, id))
+		return 0;
+	if (poller->sent.len >= SENT_MAX)
+		hmap__clear(&poller->sent); /* a stack that is sent twice is taken once */
+	poller->record_bytes.len = 0;
+	err = vec__reserve(&poller->record_bytes, sizeof(*record) + frames) ?: hmap__set(&poller->sent, id, 1);
+	if (err)
+		return err;
+	record = (struct pbp_stack *)poller->record_bytes.items;
+	*record = (struct pbp_stack){.type = PBP_STACK,
+				     .tgid = process->pid,
+				     .id = id,
+				     .count = stack->frames.len,
+				     .flags = stack->truncated ? PBP_STACK_TRUNCATED : 0};
+	memcpy(record + 1, stack->frames.items, frames);
+	((struct pbp_frame *)(record + 1))->instr = 0;
+	hand_over(poller, record, sizeof(*record) + frames);
+	poller->news = true;
+	return 0;
+}
+
+static int send_sample(struct poller *poller, const struct polled *polled, const struct lane *lane,
+		       uint64_t now, enum pbp_status status)
+{
+	const struct thread_stack *stack = &lane->stack;
+	struct pbp_sample sample = {.type = PBP_SAMPLE,
+				    .tgid = polled->process->pid,
+				    .tid = lane->tid,
+				    .status = status,
+				    .time_ns = now};
+	int err = 0;
+
+	memcpy(sample.comm, lane->comm, sizeof(sample.comm));
+	if (lane->has_stack) {
+		sample.tstate = stack->thread.tstate;
+		sample.flags = stack->flags;
+		sample.generation = stack->generation;
+	}
+	if (status == PBP_STATUS_COMPLETE) {
+		sample.stack_id = stack_id(poller, polled->process, stack);
+		sample.leaf_instr = stack->frames.items[0].instr;
+		err = send_stack(poller, polled->process, stack, sample.stack_id);
+	}
+	for (uint32_t i = 0; i < lane->weight && !err; i++)
+		hand_over(poller, &sample, PBP_SAMPLE_SHORT);
+	poller->counts.by_turns += lane->weight > 1 ? lane->weight : 0;
+	return err;
+}
+
+/* Does another thread state of the same thread speak for it? */
+static bool is_outer_state(const struct polled *polled, const struct lane *lane)
+{
+	if (!lane->shares || lane->stack.flags & PBP_SAMPLE_ATTACHED)
+		return false;
+	for (size_t i = 0; i < polled->lanes.len; i++) {
+		const struct lane *other = polled->lanes.items[i];
+
+		if (other->tid != lane->tid || !other->has_stack)
+			continue;
+		if (other == lane)
+			return false; /* none before it in the list, which begins with the newest interpreter */
+		return true;
+	}
+	return false;
+}
+
+static int take_lane(struct poller *poller, struct polled *polled, struct lane *lane, uint64_t now)
+{
+	struct thread_stack *stack = &lane->stack;
+
+	if (!lane->has_stack)
+		return send_sample(poller, polled, lane, now, PBP_STATUS_NO_TSTATE);
+	if (is_outer_state(polled, lane))
+		return 0;
+	switch (stack->result) {
+	case UNWIND_OK:
+		poller->counts.moved += stack->moved ? lane->weight : 0;
+		return send_sample(poller, polled, lane, now, PBP_STATUS_COMPLETE);
+	case UNWIND_NO_FRAMES:
+		return send_sample(poller, polled, lane, now, PBP_STATUS_NO_FRAMES);
+	case UNWIND_TORN:
+		poller->counts.torn += lane->weight;
+		return 0;
+	case UNWIND_GONE:
+		poller->counts.ended += lane->weight;
+		polled->stale = true;
+		return 0;
+	case UNWIND_UNREADABLE:
+		poller->counts.unreadable += lane->weight;
+		return 0;
+	}
+	return 0;
+}
+
+/* --- a tick --- */
+
+/* Does it run? Threads that no file could be opened for are taken for waiting unless they hold the GIL. */
+static bool is_running(struct polled *polled, struct lane *lane)
+{
+	struct task_look look = task_probe__look(&lane->probe);
+
+	if (look.state == TASK_GONE) {
+		polled->stale = true;
+		return false;
+	}
+	if (look.state == TASK_UNKNOWN)
+		return lane->held;
+	if (look.state == TASK_RUNNING)
+		lane->waited = 0;
+	else if (lane->waited < ACTIVE_LOOKS)
+		lane->waited++;
+	return look.state == TASK_RUNNING;
+}
+
+static int choose(struct poller *poller, struct lane *lane, uint32_t weight)
+{
+	lane->weight = weight;
+	return vec__push(&poller->chosen, lane);
+}
+
+static bool is_active(const struct lane *lane)
+{
+	return lane->waited < ACTIVE_LOOKS;
+}
+
+/* Those that ran lately. *waiting: the number of the others. */
+static int choose_active(struct poller *poller, struct polled *polled, size_t *waiting)
+{
+	int err = 0;
+
+	*waiting = 0;
+	for (size_t i = 0; i < polled->lanes.len && !err; i++) {
+		struct lane *lane = polled->lanes.items[i];
+
+		lane->held = false;
+		lane->weight = 0;
+		if (!is_active(lane))
+			++*waiting;
+		else if (is_running(polled, lane))
+			err = choose(poller, lane, 1);
+	}
+	return err;
+}
+
+/*
+ * Of the others, every one whose number leaves a certain rest: over as many ticks as there are rests, each is
+ * looked at once.
+ */
+static int choose_by_turns(struct poller *poller, struct polled *polled, size_t waiting)
+{
+	size_t ticks = (waiting + TURN_LOOKS - 1) / TURN_LOOKS, number = 0;
+	int err = 0;
+
+	polled->turn++;
+	for (size_t i = 0; i < polled->lanes.len && number < waiting && !err; i++) {
+		struct lane *lane = polled->lanes.items[i];
+
+		/* One that was found running a moment ago is active now, but was looked at already. */
+		if (is_active(lane) || lane->weight)
+			continue;
+		if (number++ % ticks == polled->turn % ticks && is_running(polled, lane))
+			err = choose(poller, lane, ticks);
+	}
+	return err;
+}
+
+static int read_chosen(struct poller *poller, struct polled *polled, uint64_t now)
+{
+	int err = 0;
+
+	poller->stacks.len = 0;
+	for (size_t i = 0; i < poller->chosen.len && !err; i++)
+		if (poller->chosen.items[i]->has_stack)
+			err = vec__push(&poller->stacks, &poller->chosen.items[i]->stack);
+	err = err ?: unwinder__read(&polled->unwinder, poller->stacks.items, poller->stacks.len);
+	for (size_t i = 0; i < poller->chosen.len && !err; i++)
+		err = take_lane(poller, polled, poller->chosen.items[i], now);
+	return err;
+}
+
+/* Threads that hold a GIL but were not among those that were read. */
+static int choose_holders(struct poller *poller, struct polled *polled)
+{
+	int err = 0;
+
+	poller->chosen.len = 0;
+	for (size_t i = 0; i < polled->unwinder.gils.len && !err; i++) {
+		py_addr holder = polled->unwinder.gils.items[i].holder;
+		struct lane *lane = holder ? find_lane(polled, holder) : NULL;
+
+		polled->stale |= holder && !lane;
+		if (!lane || lane->weight)
+			continue;
+		lane->held = true;
+		if (is_running(polled, lane))
+			err = choose(poller, lane, 1);
+	}
+	return err;
+}
+
+/* Lists of threads whose first one is not the one that was first. */
+static void notice_new_threads(struct polled *polled)
+{
+	for (size_t i = 0; i < polled->unwinder.interps.len && !polled->stale; i++) {
+		const struct unwind_interp *interp = &polled->unwinder.interps.items[i];
+
+		polled->stale = interp->readable && interp->threads_head &&
+				!hmap__get(&polled->by_tstate, interp->threads_head);
+	}
+}
+
+static int tell_exec(struct poller *poller, struct polled *polled, uint64_t now)
+{
+	struct pbp_process record = {.type = PBP_EXEC, .tgid = polled->process->pid, .time_ns = now};
+
+	polled->gone = true;
+	poller->news = true;
+	hand_over(poller, &record, sizeof(record));
+	return 0;
+}
+
+static int tick_process(struct poller *poller, struct polled *polled, uint64_t now)
+{
+	uint64_t age = now - polled->refreshed_ns;
+	size_t waiting = 0;
+	int err = 0;
+
+	if (age > REFRESH_NS || (polled->stale && age > REFRESH_LEAST)) {
+		if (!py_target__is_alive(&polled->process->target))
+			return tell_exec(poller, polled, now);
+		err = refresh(poller, polled, now);
+	}
+	poller->chosen.len = 0;
+	err = err ?: choose_active(poller, polled, &waiting) ?: choose_by_turns(poller, polled, waiting);
+	polled->running = poller->chosen.len;
+	err = err ?: read_chosen(poller, polled, now) ?: choose_holders(poller, polled);
+	if (!err && poller->chosen.len) {
+		polled->running += poller->chosen.len;
+		err = read_chosen(poller, polled, now);
+	}
+	notice_new_threads(polled);
+	return err;
+}
+
+static int tick(struct poller *poller, uint64_t now)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < poller->processes.len && !err; i++) {
+		struct polled *polled = poller->processes.items[i];
+
+		if (polled->gone)
+			continue;
+		err = tick_process(poller, polled, now);
+		if (err != -ESRCH)
+			continue;
+		/* Its end is told by its pidfd. */
+		polled->gone = true;
+		poller->news = true;
+		err = 0;
+	}
+	return err;
+}
+
+/* --- the timer --- */
+
+static uint64_t next_random(struct poller *poller)
+{
+	poller->random ^= poller->random << 13;
+	poller->random ^= poller->random >> 7;
+	poller->random ^= poller->random << 17;
+	return poller->random * 0x2545f4914f6cdd1dull;
+}
+
+static uint64_t slot_start(const struct poller *poller, uint64_t slot)
+{
+	return poller->start_ns + (uint64_t)((unsigned __int128)slot * SECOND / poller->config.rate_hz);
+}
+
+static void next_slot(struct poller *poller)
+{
+	uint64_t start = slot_start(poller, poller->slot), period = slot_start(poller, poller->slot + 1) - start;
+
+	poller->due_ns = start + (period ? next_random(poller) % period : 0);
+}
+
+/* Slots that are over already were missed, by every thread that was running. */
+static void skip_missed(struct poller *poller, uint64_t now)
+{
+	uint64_t current = (unsigned __int128)(now - poller->start_ns) * poller->config.rate_hz / SECOND;
+	uint64_t running = 0;
+
+	if (current <= poller->slot)
+		return;
+	for (size_t i = 0; i < poller->processes.len; i++)
+		running += poller->processes.items[i]->running;
+	poller->counts.missed += (current - poller->slot) * running;
+	poller->slot = current;
+	next_slot(poller);
+}
+
+/* False: a signal came. */
+static bool sleep_until(uint64_t when)
+{
+	struct timespec time = {.tv_sec = when / SECOND, .tv_nsec = when % SECOND};
+
+	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) != EINTR;
+}
+
+int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn record, void *context)
+{
+	uint64_t now = now_ns();
+	int err = 0;
+
+	poller->record = record;
+	poller->context = context;
+	poller->records = 0;
+	poller->news = false;
+	if (!poller->start_ns) {
+		poller->start_ns = now;
+		next_slot(poller);
+	}
+	while (!err && !poller->news && now < until_ns) {
+		uint64_t wake = min_u64(poller->due_ns, until_ns);
+
+		if (now < wake) {
+			wake = min_u64(wake, now + SLEEP_MOST_NS);
+			if (wake - now > SPIN_NS && !sleep_until(wake))
+				break;
+			now = now_ns();
+			continue;
+		}
+		skip_missed(poller, now);
+		err = tick(poller, now);
+		poller->slot++;
+		next_slot(poller);
+		now = now_ns();
+	}
+	return err ?: poller->records;
+}
+
+struct poller_counts poller__counts(const struct poller *poller)
+{
+	return poller->counts;
+}
+
+struct unwind_stats poller__unwind_stats(const struct poller *poller)
+{
+	struct unwind_stats sum = poller->past_unwind;
+
+	for (size_t i = 0; i < poller->processes.len; i++) {
+		struct unwind_stats stats = stats_of(poller->processes.items[i]);
+
+		add_unwind_stats(&sum, &stats);
+	}
+	return sum;
+}
