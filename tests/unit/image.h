@@ -37,6 +37,8 @@ enum {
 	IMAGE_STACK = 241 * 4096,
 	IMAGE_BYTES = IMAGE_STACK + IMAGE_CHUNKS * IMAGE_CHUNK_STRIDE,
 	IMAGE_THREAD_ID = IMAGE_TLS + 1024, /* fsbase and thread_id point here */
+	IMAGE_CODE_TYPE = IMAGE_TLS + 2048, /* PyCode_Type, and its name behind it */
+	IMAGE_CODE_TYPE_NAME = IMAGE_CODE_TYPE + 1024,
 	IMAGE_SLOT = 256,		    /* bytes behind fsbase: where the thread's state is */
 	IMAGE_MAX_DEPTH = 4096,
 };
@@ -177,8 +179,13 @@ static inline void image__init(struct image *image, int minor)
 		image__put(tstate + offsets->thread_base_frame, base_frame, 8);
 		image__put(base_frame + offsets->frame_owner, IMAGE_MARKER, 1);
 	}
-	for (uint32_t i = 0; i < IMAGE_CODES; i++)
+	memcpy(image->memory + IMAGE_CODE_TYPE_NAME, "code", 5);
+	image__put(image__at(image, IMAGE_CODE_TYPE) + offsets->type_name,
+		   image__at(image, IMAGE_CODE_TYPE_NAME), 8);
+	for (uint32_t i = 0; i < IMAGE_CODES; i++) {
+		image__put(image__code(image, i) + offsets->object_type, image__at(image, IMAGE_CODE_TYPE), 8);
 		image__set_version(image, i, 1000 + i);
+	}
 	image__reset_stack(image);
 }
 

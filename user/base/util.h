@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -17,3 +18,24 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static inline uint16_t load_u16(const void *p) { uint16_t v; memcpy(&v, p, sizeof(v)); return v; }
 static inline uint32_t load_u32(const void *p) { uint32_t v; memcpy(&v, p, sizeof(v)); return v; }
 static inline uint64_t load_u64(const void *p) { uint64_t v; memcpy(&v, p, sizeof(v)); return v; }
+
+/*
+ * Does following a chain of addresses run in a circle? Brent's algorithm: meets one within three times its length,
+ * without memory. Zero-initialised at the start.
+ */
+struct cycle {
+	uint64_t mark;
+	size_t steps, limit;
+};
+
+static inline bool has_cycled(struct cycle *cycle, uint64_t at)
+{
+	if (at == cycle->mark)
+		return true;
+	if (++cycle->steps >= cycle->limit) {
+		cycle->steps = 0;
+		cycle->limit = cycle->limit * 2 + 8;
+		cycle->mark = at;
+	}
+	return false;
+}

@@ -47,17 +47,18 @@ static inline bool frames_show_life(const struct py_offsets *offsets)
 /*
  * Has this frame not returned yet? Its bytes stay where they are when it has, but for what the interpreter
  * clears: the code object from 3.14 on, stacktop in 3.13 (_PyEval_FrameClearAndPop in Python/ceval.c), the
- * link of a generator's frame (YIELD_VALUE). All callers of a live frame are live. 3.13 sets stacktop some
- * nanoseconds after the call, so that a frame may be missed then. Only if frames_show_life().
+ * link of a generator's frame (YIELD_VALUE). 3.13 sets stacktop some nanoseconds after the call, so that a
+ * frame may be missed then; and a caller without variables has 0 there too, so it counts as live if what it
+ * called is. Only if frames_show_life().
  */
 static inline bool frame_is_live(const struct py_offsets *offsets, const struct frame_view *view,
-				 const uint8_t *bytes)
+				 const uint8_t *bytes, bool is_caller)
 {
 	if (view->other)
 		return true;
 	if (!view->code || (view->owner == PY_OWNER_GENERATOR && !view->previous))
 		return false;
-	return offsets->frame_stacktop == PY_ABSENT || load_u32(bytes + offsets->frame_stacktop);
+	return is_caller || offsets->frame_stacktop == PY_ABSENT || load_u32(bytes + offsets->frame_stacktop);
 }
 
 /* The identity of a code object from the layout->co_ident_bytes read at layout->co_ident. */

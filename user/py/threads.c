@@ -15,24 +15,6 @@
 	1024 /* most of a thread state that is read; ids lie below 200 in every version so far               \
 	      */
 
-/* Brent's algorithm: meets a cycle within three times its length, without memory. */
-struct cycle {
-	py_addr mark;
-	size_t steps, limit;
-};
-
-static bool has_cycled(struct cycle *cycle, py_addr at)
-{
-	if (at == cycle->mark)
-		return true;
-	if (++cycle->steps >= cycle->limit) {
-		cycle->steps = 0;
-		cycle->limit = cycle->limit * 2 + 8;
-		cycle->mark = at;
-	}
-	return false;
-}
-
 struct interpreter {
 	py_addr addr, next, threads_head;
 	int64_t id;

@@ -124,7 +124,8 @@ void thread_stack__free(struct thread_stack *stack)
 {
 	vec__free(&stack->frames);
 	vec__free(&stack->addresses);
-	vec__free(&stack->anchors);
+	vec__free(&stack->last_frames);
+	vec__free(&stack->last_addresses);
 	vec__free(&stack->regions);
 	hmap__free(&stack->singles);
 	vec__free(&stack->idents);
@@ -296,6 +297,9 @@ static int plan_stack(struct unwinder *unwinder, struct thread_stack *stack)
 {
 	int err = place_copies(stack);
 
+	if (stack->work.light)
+		return err ?: plan_second_copy(unwinder, stack) ?: plan_state(unwinder, stack) ?:
+		       plan_idents(unwinder, stack);
 	if (frames_show_life(&unwinder->target->offsets))
 		return err ?: plan_second_copy(unwinder, stack) ?: plan_state(unwinder, stack) ?:
 		       plan_idents(unwinder, stack) ?: plan_first_copy(unwinder, stack);
@@ -328,7 +332,7 @@ static int plan_interps(struct unwinder *unwinder)
 		err = add_segment(unwinder, interp->address + unwinder->interp_first, interp->bytes,
 				  unwinder->interp_len);
 	}
-	for (size_t i = 0; i < unwinder->gils.len && !err; i++) {
+	for (size_t i = 0; i < unwinder->gils.len && unwinder->want_gils && !err; i++) {
 		struct unwind_gil *gil = &unwinder->gils.items[i];
 
 		gil->segment = unwinder->segments.len;
@@ -357,7 +361,8 @@ static void take_interps(struct unwinder *unwinder)
 	}
 	for (size_t i = 0; i < unwinder->gils.len; i++) {
 		struct unwind_gil *gil = &unwinder->gils.items[i];
-		bool whole = unwinder->segments.items[gil->segment].got == GIL_BYTES;
+		bool whole = unwinder->want_gils &&
+			     unwinder->segments.items[gil->segment].got == GIL_BYTES;
 
 		gil->holder = whole && load_u32(gil->bytes + GIL_LOCKED) == 1
 				      ? load_u64(gil->bytes + GIL_LAST_HOLDER)
@@ -371,10 +376,14 @@ static void take_copies(const struct unwinder *unwinder, struct thread_stack *st
 	const struct remote_segment *segments = unwinder->segments.items;
 	size_t count = stack->regions.len;
 
-	for (size_t i = 0; i < count; i++)
-		stack->regions.items[i].got =
-			min_u64(segments[stack->work.first_copies[0] + count - 1 - i].got,
-				segments[stack->work.first_copies[1] + i].got);
+	for (size_t i = 0; i < count; i++) {
+		struct unwind_region *region = &stack->regions.items[i];
+
+		region->got = segments[stack->work.first_copies[1] + i].got;
+		if (!stack->work.light)
+			region->got = min_u64(
+				region->got, segments[stack->work.first_copies[0] + count - 1 - i].got);
+	}
 	for (size_t i = 0; i < stack->idents.len; i++)
 		stack->idents.items[i].got = segments[stack->idents.items[i].first_segment].got;
 }
@@ -444,32 +453,35 @@ static bool take_step(struct unwinder *unwinder, struct thread_stack *stack, py_
 		return false;
 	first = stack->copies.items + step->region->offset + (at - step->region->address);
 	step->bytes = first + stack->copy_bytes;
-	step->before = view_frame(layout, first);
 	step->after = view_frame(layout, step->bytes);
+	step->before = stack->work.light ? step->after : view_frame(layout, first);
 	return true;
 }
 
 /* Is there a frame in the second copy that has not returned? Entry markers never lie in the data stack. */
-static bool is_live(const struct unwinder *unwinder, const struct thread_stack *stack, const struct step *step)
+static bool is_live(const struct unwinder *unwinder, const struct thread_stack *stack, const struct step *step,
+		    bool is_caller)
 {
 	if (step->after.other)
 		return step->region >= stack->regions.items + stack->chunks;
-	return frame_is_live(&unwinder->target->offsets, &step->after, step->bytes);
+	return frame_is_live(&unwinder->target->offsets, &step->after, step->bytes, is_caller);
 }
 
 /*
  * Is the frame the same call in both copies, which no other one has replaced meanwhile? The equality alone could
  * be that of bytes which an earlier call left behind.
  */
-static bool is_stable(const struct unwinder *unwinder, const struct thread_stack *stack, const struct step *step)
+static bool is_stable(const struct unwinder *unwinder, const struct thread_stack *stack, const struct step *step,
+		      bool is_caller)
 {
 	const struct py_offsets *offsets = &unwinder->target->offsets;
 
 	if (!same_call(&step->before, &step->after))
 		return false;
 	return !frames_show_life(offsets) ||
-	       (frame_is_live(offsets, &step->before, step->bytes - stack->copy_bytes) &&
-		is_live(unwinder, stack, step));
+	       ((stack->work.light ||
+		 frame_is_live(offsets, &step->before, step->bytes - stack->copy_bytes, is_caller)) &&
+		is_live(unwinder, stack, step, is_caller));
 }
 
 /*
@@ -480,6 +492,7 @@ static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack,
 			  py_addr *missing)
 {
 	py_addr base = base_of(unwinder, stack);
+	struct cycle cycle = {0};
 	struct step step;
 	size_t hint = 0;
 
@@ -487,6 +500,9 @@ static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack,
 	stack->truncated = false;
 	for (size_t links = 0; at && at != base; links++) {
 		uint32_t flags = 0;
+
+		if (has_cycled(&cycle, at))
+			return WALK_TORN;
 
 		if (links >= LINKS_MAX || stack->frames.len >= UNWIND_FRAMES_MAX) {
 			stack->truncated = true;
@@ -496,13 +512,16 @@ static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack,
 			*missing = at;
 			return WALK_MISSED;
 		}
-		if (!is_stable(unwinder, stack, &step)) {
-			if (strict || !is_live(unwinder, stack, &step))
+		if (!is_stable(unwinder, stack, &step, stack->frames.len)) {
+			if (strict || !is_live(unwinder, stack, &step, stack->frames.len))
 				return WALK_TORN;
 			flags = FRAME_CHANGED;
 		} else if (step.before.instr != step.after.instr) {
 			flags = PBP_FRAME_MOVED;
 		}
+		/* In one chunk callers lie below: a chain that climbs is made of other things than frames. */
+		if (step.after.previous - step.region->address < step.region->size && step.after.previous >= at)
+			return WALK_TORN;
 		step.region->used = max_u64(step.region->used, at - step.region->address +
 								       unwinder->target->layout.fr_bytes);
 		if (step.after.other) {
@@ -516,6 +535,21 @@ static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack,
 	return WALK_HELD;
 }
 
+/* The first code object met tells where the type of all is; py/verify.c may have met one at the attach. */
+static bool is_code_type(struct py_target *target, py_addr type)
+{
+	char name[sizeof("code")] = "";
+	py_addr name_addr = 0;
+
+	if (target->code_type)
+		return type == target->code_type;
+	if (remote__read(&target->remote, type + target->offsets.type_name, &name_addr, sizeof(name_addr)) ||
+	    remote__read(&target->remote, name_addr, name, sizeof(name)) || memcmp(name, "code", sizeof(name)))
+		return false;
+	target->code_type = type;
+	return true;
+}
+
 /* Has a code object been met at this address, or does one lie there now? */
 static bool is_code(struct unwinder *unwinder, py_addr code)
 {
@@ -524,9 +558,8 @@ static bool is_code(struct unwinder *unwinder, py_addr code)
 
 	if (hmap__get(&unwinder->codes, code))
 		return true;
-	if (!target->code_type ||
-	    remote__read(&target->remote, code + target->offsets.object_type, &type, sizeof(type)) ||
-	    type != target->code_type)
+	if (remote__read(&target->remote, code + target->offsets.object_type, &type, sizeof(type)) ||
+	    !is_code_type(target, type))
 		return false;
 	if (unwinder->codes.len >= KNOWN_CODES_MAX)
 		hmap__clear(&unwinder->codes);
@@ -539,7 +572,7 @@ static bool is_frame(struct unwinder *unwinder, struct thread_stack *stack, py_a
 		     struct step *step)
 {
 	return take_step(unwinder, stack, at, hint, step) && !step->after.other &&
-	       is_live(unwinder, stack, step) && is_code(unwinder, step->after.code);
+	       is_live(unwinder, stack, step, false) && is_code(unwinder, step->after.code);
 }
 
 /* A frame in the second copy that was called from `caller`; 0. */
@@ -583,14 +616,17 @@ static py_addr find_start(struct unwinder *unwinder, struct thread_stack *stack)
 	for (int i = 0; i < RETURNS_MAX && at && at != base; i++) {
 		if (is_frame(unwinder, stack, at, &hint, &step))
 			return at;
-		/* One that has returned still tells who called it; what is no frame any more tells nothing. */
-		if (!step.region || step.after.other || is_live(unwinder, stack, &step))
+		/*
+		 * One that has returned still tells who called it, as an entry marker does; what is no frame any
+		 * more tells nothing.
+		 */
+		if (!step.region || step.after.other != is_live(unwinder, stack, &step, false))
 			break;
 		at = step.after.previous;
 	}
-	for (size_t i = 0; i < stack->anchors.len; i++)
-		if (is_frame(unwinder, stack, stack->anchors.items[i], &hint, &step))
-			return stack->anchors.items[i];
+	for (size_t i = 0; i < stack->last_addresses.len; i++)
+		if (is_frame(unwinder, stack, stack->last_addresses.items[i], &hint, &step))
+			return stack->last_addresses.items[i];
 	return 0;
 }
 
@@ -601,8 +637,17 @@ static py_addr find_start(struct unwinder *unwinder, struct thread_stack *stack)
  */
 static enum walk_end walk_second(struct unwinder *unwinder, struct thread_stack *stack, py_addr *missing)
 {
-	py_addr at = find_start(unwinder, stack), callee;
+	py_addr at = stack->current_frame, base = base_of(unwinder, stack), callee;
+	struct step step;
+	size_t hint = 0;
 
+	if (!at || at == base)
+		return walk(unwinder, stack, at, false, missing);
+	if (!take_step(unwinder, stack, at, &hint, &step)) {
+		*missing = at;
+		return WALK_MISSED;
+	}
+	at = find_start(unwinder, stack);
 	if (!at)
 		return WALK_TORN;
 	for (int i = 0; i < RETURNS_MAX && (callee = find_callee(unwinder, stack, at)); i++)
@@ -756,12 +801,13 @@ static int learn(struct unwinder *unwinder, struct thread_stack *stack, py_addr 
 	const struct pbp_target *layout = &unwinder->target->layout;
 	py_addr base = base_of(unwinder, stack);
 	uint8_t bytes[PBP_FRAME_BYTES];
+	struct cycle cycle = {0};
 	bool looked = false;
 	size_t hint = 0, found = 0;
 	int err = 0;
 
 	page_cache__forget(&unwinder->pages);
-	for (size_t links = 0; at && at != base && links < LINKS_MAX && found < UNWIND_FRAMES_MAX; links++) {
+	while (at && at != base && found < UNWIND_FRAMES_MAX && !has_cycled(&cycle, at)) {
 		const struct unwind_region *region = find_region(stack, at, layout->fr_bytes, &hint);
 		const uint8_t *frame = bytes;
 
@@ -837,7 +883,7 @@ static void remember_ident(struct unwinder *unwinder, const struct unwind_interp
 	hmap__set(&unwinder->idents, code, (uint64_t)ident << 32 | stamp_of(interp));
 }
 
-/* The identity of a code object at the instant of the reading. False: not known, but it will be next time. */
+/* The identity of a code object at the instant of the reading. False: not known yet, or there is none. */
 static bool ident_of(struct unwinder *unwinder, struct thread_stack *stack, const struct unwind_interp *interp,
 		     py_addr code, uint32_t *out)
 {
@@ -862,6 +908,8 @@ static bool ident_of(struct unwinder *unwinder, struct thread_stack *stack, cons
 	}
 	ident->used = true;
 	unwinder->stats.ident_reads++;
+	if (!is_code(unwinder, code))
+		return false;
 	if (ident->got == min_u64(layout->co_ident_bytes, sizeof(ident->words))) {
 		*out = view_ident(layout, ident->words);
 		remember_ident(unwinder, interp, code, *out);
@@ -978,6 +1026,25 @@ static void clear_moved(struct thread_stack *stack)
 			stack->frames.items[i].instr = 0;
 }
 
+/* Of one copy alone only that is sure which was so in the last stack too, from the base on. */
+static void mark_changed(struct thread_stack *stack)
+{
+	size_t now = stack->frames.len, then = stack->last_frames.len;
+	size_t len = min_u64(now, then), same = 0;
+
+	while (same < len) {
+		const struct pbp_frame *a = &stack->frames.items[now - 1 - same];
+		const struct pbp_frame *b = &stack->last_frames.items[then - 1 - same];
+
+		if (stack->addresses.items[now - 1 - same] != stack->last_addresses.items[then - 1 - same] ||
+		    a->code != b->code || (a->instr != b->instr && same + 1 < now))
+			break;
+		same++;
+	}
+	for (size_t i = 0; i < now - same; i++)
+		stack->frames.items[i].flags |= FRAME_CHANGED;
+}
+
 /* --- one reading --- */
 
 static void finish(struct thread_stack *stack, enum unwind_result result)
@@ -1067,7 +1134,8 @@ static void judge_held(struct unwinder *unwinder, struct thread_stack *stack, bo
 	if (strict)
 		learn_calls(unwinder, stack);
 	if (!prove_calls(unwinder, stack)) {
-		unwinder->stats.retries++;
+		unwinder->stats.retries += !stack->work.light;
+		unwinder->stats.unproven += stack->work.light;
 		return;
 	}
 	clear_moved(stack);
@@ -1079,6 +1147,24 @@ static void judge_held(struct unwinder *unwinder, struct thread_stack *stack, bo
 		finish(stack, UNWIND_UNREADABLE);
 }
 
+/* By both copies where they agree; *strict. */
+static enum walk_end follow(struct unwinder *unwinder, struct thread_stack *stack, bool *strict, py_addr *missing)
+{
+	enum walk_end end;
+
+	*strict = !stack->work.light;
+	if (stack->work.light) {
+		end = walk_second(unwinder, stack, missing);
+		mark_changed(stack);
+		return end;
+	}
+	end = walk(unwinder, stack, stack->current_frame, true, missing);
+	if (end != WALK_TORN || !frames_show_life(&unwinder->target->offsets))
+		return end;
+	*strict = false;
+	return walk_second(unwinder, stack, missing);
+}
+
 static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool slow)
 {
 	bool strict = true;
@@ -1087,13 +1173,8 @@ static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool sl
 
 	take_copies(unwinder, stack);
 	end = take_state(unwinder, stack);
-	if (end == WALK_HELD) {
-		end = walk(unwinder, stack, stack->current_frame, true, &missing);
-		if (end == WALK_TORN && frames_show_life(&unwinder->target->offsets)) {
-			strict = false;
-			end = walk_second(unwinder, stack, &missing);
-		}
-	}
+	if (end == WALK_HELD)
+		end = follow(unwinder, stack, &strict, &missing);
 	switch (end) {
 	case WALK_HELD:
 		if (!slow)
@@ -1105,7 +1186,7 @@ static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool sl
 			stack->work.failure = UNWIND_UNREADABLE;
 		break;
 	case WALK_TORN:
-		unwinder->stats.retries++;
+		unwinder->stats.retries += !stack->work.light;
 		stack->work.failure = UNWIND_TORN;
 		break;
 	case WALK_GONE:
@@ -1116,21 +1197,29 @@ static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool sl
 		stack->work.failure = UNWIND_UNREADABLE;
 		break;
 	}
+	/* Not by one copy, then by two. Where a prediction failed, the next one may do. */
+	if (end != WALK_MISSED)
+		stack->work.light = false;
 	if (!stack->work.done && stack->work.held && (!count_moved(stack) || stack->work.tries++ == MOVED_TRIES))
 		take_held(unwinder, stack);
 }
 
-/* Did the call take so much longer than usual that this process or the target was interrupted in the middle? */
+/*
+ * Did the call take so much longer than usual that this process or the target was interrupted in the middle? Then
+ * two copies may agree by chance; less of a danger where frames show whether they have returned.
+ */
 static bool was_slow(struct unwinder *unwinder, uint64_t ns)
 {
-	uint64_t bytes = 0, expected, ratio;
+	bool shows_life = frames_show_life(&unwinder->target->offsets);
+	uint64_t bytes = 0, expected, usual, ratio;
 	bool slow;
 
 	for (size_t i = 0; i < unwinder->segments.len; i++)
 		bytes += unwinder->segments.items[i].len;
 	expected = 500 + 200 * unwinder->segments.len + bytes / 4;
+	usual = expected * unwinder->slowness / 256;
 	ratio = ns * 256 / expected;
-	slow = ns > expected * unwinder->slowness * 3 / 2 / 256 + 200;
+	slow = ns > (shows_life ? 4 * usual + 4000 : 3 * usual / 2 + 200);
 	unwinder->slowness +=
 		((int64_t)min_u64(ratio, 2 * unwinder->slowness) - (int64_t)unwinder->slowness) / 16;
 	unwinder->slowness = max_u64(unwinder->slowness, 64);
@@ -1186,27 +1275,37 @@ static int read_once(struct unwinder *unwinder, struct thread_stack *const *stac
 	return 0;
 }
 
-/* Where the frames of the last stack were. */
-static void keep_anchors(struct thread_stack *stack)
+#define SWAP(a, b)                                                                                           \
+	do {                                                                                                 \
+		typeof(a) swap_ = (a);                                                                       \
+		(a) = (b);                                                                                   \
+		(b) = swap_;                                                                                 \
+	} while (0)
+
+/* What was read becomes what was read last. */
+static void keep_last(struct thread_stack *stack)
 {
-	stack->anchors.len = 0;
-	if (!stack->addresses.len || vec__reserve(&stack->anchors, stack->addresses.len))
-		return;
-	memcpy(stack->anchors.items, stack->addresses.items,
-	       stack->addresses.len * sizeof(*stack->addresses.items));
-	stack->anchors.len = stack->addresses.len;
+	SWAP(stack->frames.items, stack->last_frames.items);
+	SWAP(stack->frames.len, stack->last_frames.len);
+	SWAP(stack->frames.cap, stack->last_frames.cap);
+	SWAP(stack->addresses.items, stack->last_addresses.items);
+	SWAP(stack->addresses.len, stack->last_addresses.len);
+	SWAP(stack->addresses.cap, stack->last_addresses.cap);
+	stack->frames.len = stack->addresses.len = 0;
 }
 
 static void begin(struct unwinder *unwinder, struct thread_stack *stack)
 {
-	if (frames_show_life(&unwinder->target->offsets) && stack->result == UNWIND_OK)
-		keep_anchors(stack);
+	if (stack->result == UNWIND_OK && stack->frames.len)
+		keep_last(stack);
 	unwinder->stats.readings++;
 	if (++stack->readings % TRIM_READINGS == 0)
 		trim(stack);
 	if (has_generation(unwinder))
 		stack->idents.len = 0; /* asked for again only if the generation has moved */
 	stack->work.done = stack->work.held = stack->work.learned = false;
+	/* One copy will do where its frames show that they are what they seem. */
+	stack->work.light = frames_show_life(&unwinder->target->offsets) && stack->last_frames.len;
 	stack->work.tries = 0;
 	stack->work.was_new = !stack->regions.len;
 	stack->work.failure = UNWIND_TORN;

@@ -63,7 +63,8 @@ struct thread_stack {
 	py_addr current_frame;
 	uint8_t state[UNWIND_THREAD_BYTES]; /* the thread state's own bytes, unwinder->thread_bytes of them */
 	/* The prediction for the next one: */
-	VEC(py_addr) anchors; /* where the frames of the last stack were */
+	VEC(struct pbp_frame) last_frames; /* the last stack that was read, and where its frames were */
+	VEC(py_addr) last_addresses;
 	VEC(struct unwind_region) regions; /* chunks, newest first, then single frames */
 	size_t chunks;			   /* of them */
 	struct hmap singles;		   /* address -> index in regions */
@@ -81,6 +82,7 @@ struct thread_stack {
 		VEC(py_addr) addresses;
 		size_t ident_hint;
 		uint32_t tries; /* to tell the lines of what is held */
+		bool light; /* one copy only */
 		bool done, held, learned, was_new;
 		enum unwind_result failure;
 	} work;
@@ -111,6 +113,7 @@ struct unwind_stats {
 	uint64_t partial;  /* ... but for some frames */
 	uint64_t misses;   /* ... not at all: a new thread, or all its frames elsewhere */
 	uint64_t retries;  /* readings repeated because something changed meanwhile */
+	uint64_t unproven; /* ... because one copy was not enough */
 	uint64_t slow;	   /* ... because the call took too long to be trusted */
 	uint64_t torn;
 	uint64_t moved;	   /* frames shown without their line */
@@ -124,6 +127,7 @@ struct unwinder {
 	VEC(struct unwind_interp) interps;
 	VEC(struct unwind_gil) gils;
 	VEC(struct remote_segment) segments;
+	bool want_gils; /* read who holds the GILs; a caller's choice, for the next reading */
 	struct hmap idents; /* code object -> identity << 32 | stamp of the interpreter's generation */
 	struct hmap codes;  /* addresses at which a code object was seen */
 	struct hmap calls;  /* instructions that are known to have called a function: hash of the two */

@@ -584,6 +584,15 @@ static int read_chosen(struct poller *poller, struct polled *polled, uint64_t no
 	return err;
 }
 
+static bool has_attached(const struct poller *poller)
+{
+	for (size_t i = 0; i < poller->stacks.len; i++)
+		if (poller->stacks.items[i]->result != UNWIND_GONE &&
+		    poller->stacks.items[i]->flags & PBP_SAMPLE_ATTACHED)
+			return true;
+	return false;
+}
+
 /* Threads that hold a GIL but were not among those that were read. */
 static int choose_holders(struct poller *poller, struct polled *polled)
 {
@@ -639,7 +648,14 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 	poller->chosen.len = 0;
 	err = err ?: choose_active(poller, polled, &waiting) ?: choose_by_turns(poller, polled, waiting);
 	polled->running = poller->chosen.len;
-	err = err ?: read_chosen(poller, polled, now) ?: choose_holders(poller, polled);
+	/* A thread that was read and is attached is the one that holds the GIL. */
+	err = err ?: read_chosen(poller, polled, now);
+	if (!err && !polled->unwinder.want_gils && !has_attached(poller)) {
+		polled->unwinder.want_gils = true;
+		err = unwinder__read(&polled->unwinder, NULL, 0);
+	}
+	polled->unwinder.want_gils = !has_attached(poller) || polled->unwinder.gils.len > 1;
+	err = err ?: choose_holders(poller, polled);
 	if (!err && poller->chosen.len) {
 		polled->running += poller->chosen.len;
 		err = read_chosen(poller, polled, now);
@@ -690,19 +706,18 @@ static void next_slot(struct poller *poller)
 	poller->due_ns = start + (period ? next_random(poller) % period : 0);
 }
 
-/* Slots that are over already were missed, by every thread that was running. */
+/* A tick that is late by a period or more was missed, by every thread that was running. */
 static void skip_missed(struct poller *poller, uint64_t now)
 {
-	uint64_t current = (unsigned __int128)(now - poller->start_ns) * poller->config.rate_hz / SECOND;
+	uint64_t slots = (unsigned __int128)(now - poller->due_ns) * poller->config.rate_hz / SECOND;
 	uint64_t running = 0;
 
-	if (current <= poller->slot)
+	if (!slots)
 		return;
 	for (size_t i = 0; i < poller->processes.len; i++)
 		running += poller->processes.items[i]->running;
-	poller->counts.missed += (current - poller->slot) * running;
-	poller->slot = current;
-	next_slot(poller);
+	poller->counts.missed += slots * running;
+	poller->slot += slots;
 }
 
 /* False: a signal came. */
