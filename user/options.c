@@ -332,6 +332,15 @@ static int choose_writers(struct options *options, const struct writer *format)
 	return 0;
 }
 
+static int check_rate(const struct options *options)
+{
+	if (options->session.engine == ENGINE_READV || options->session.rate_hz <= ENGINE_BPF_RATE_MAX)
+		return 0;
+	log_err("-r %u: at most %d, or with --engine=readv %d", options->session.rate_hz, ENGINE_BPF_RATE_MAX,
+		ENGINE_READV_RATE_MAX);
+	return -EINVAL;
+}
+
 static int take_words(struct options *options, char **words)
 {
 	if (*words) {
@@ -366,7 +375,7 @@ int options__parse(struct options *options, int argc, char **argv)
 	}
 	if (options->command == COMMAND_HELP || options->command == COMMAND_VERSION)
 		return 0;
-	return take_words(options, argv + optind) ?: choose_writers(options, format);
+	return take_words(options, argv + optind) ?: check_rate(options) ?: choose_writers(options, format);
 }
 
 void options__free(struct options *options)

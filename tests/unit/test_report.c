@@ -25,6 +25,10 @@ static void start(void)
 				 .rate_hz = 99,
 				 .max_frames = 64,
 				 .wall_ns = 10040000000,
+				 .engine = "bpf",
+				 .knows_kernel = true,
+				 .losses = {{0, "ring buffer full"}, {0, "ring buffer full for a new stack"}},
+				 .loss_count = 2,
 				 .end = "Ctrl-C"};
 }
 
@@ -67,7 +71,7 @@ Test(report, an_ordinary_run)
 	report.counts.status[PBP_STATUS_COMPLETE] = 495;
 	report.counts.attached = 480;
 	report.counts.in_kernel = 10;
-	expect("495 samples of process 12 (python3 app.py) in 10.0 s (Ctrl-C)\n"
+	expect("495 samples of process 12 (python3 app.py) in 10.0 s by the bpf engine (Ctrl-C)\n"
 	       "  samples    495 taken, 0 lost, 0 truncated, 0 unverified, 0 without Python frames\n"
 	       "  rate       99 Hz of CPU time asked, 99.0 given; the process used 5.000 s of CPU in 10.04 "
 	       "s\n"
@@ -99,9 +103,9 @@ Test(report, everything_that_can_happen)
 		.collecting = 10,
 		.in_kernel = 333,
 	};
-	report.counters[PBP_COUNTER_LOST_SAMPLE] = 40;
-	report.counters[PBP_COUNTER_LOST_STACK] = 7;
-	expect("1000 samples of 2 processes in 10.0 s (Ctrl-C)\n"
+	report.losses[0].count = 40;
+	report.losses[1].count = 7;
+	expect("1000 samples of 2 processes in 10.0 s by the bpf engine (Ctrl-C)\n"
 	       "  samples    1000 taken, 50 lost (40 ring buffer full, 7 ring buffer full for a new stack, 3 "
 	       "stack not known), "
 	       "2 truncated, 13 unverified, 7 with code freed before it was read, 6 beyond the profile's "
@@ -121,14 +125,14 @@ Test(report, one_of_each)
 {
 	report.counts.samples = 1;
 	report.counts.tails_completed = 1;
-	report.counters[PBP_COUNTER_WAKEUPS] = 1;
+	report.wakeups = 1;
 	expect_part("1 sample of process", true);
 	expect_part("1 stack over", true);
 	text.len = 0;
 	report__format(&report, &text);
 	buf__addc(&text, '\0');
 	cr_expect(strstr(text.data, " 1 wake-up\n"), "%s", text.data);
-	report.counters[PBP_COUNTER_WAKEUPS] = 2;
+	report.wakeups = 2;
 	text.len = 0;
 	report__format(&report, &text);
 	buf__addc(&text, '\0');
@@ -156,7 +160,7 @@ Test(report, unknown)
 Test(report, lost_samples_were_given)
 {
 	report.counts.samples = 300;
-	report.counters[PBP_COUNTER_LOST_SAMPLE] = 195;
+	report.losses[0].count = 195;
 	expect_part("99.0 given", true);
 }
 
@@ -217,6 +221,6 @@ Test(report, busy_process_without_samples)
 		explain(),
 		"no samples: 2 processes used 6.000000 s of CPU in 10.04 s, so there should be some: "
 		"this is a fault of the profiler or the kernel");
-	report.counters[PBP_COUNTER_LOST_STACK] = 12;
+	report.losses[1].count = 12;
 	cr_expect_str_eq(explain(), "no samples: all 12 were lost");
 }

@@ -332,21 +332,21 @@ Test(symbolize, special_code, .init = start, .fini = stop)
 /* As deep as a record can be. */
 Test(symbolize, deep_stack, .init = start, .fini = stop)
 {
-	struct pbp_frame *frames = calloc(PBP_MAX_FRAMES + 1, sizeof(*frames));
+	struct pbp_frame *frames = calloc(STACK_FRAMES_MAX + 1, sizeof(*frames));
 	uint32_t node, depth = 0;
 
 	send_code(0);
 	send_code(1);
-	for (uint32_t i = 0; i <= PBP_MAX_FRAMES; i++)
+	for (uint32_t i = 0; i <= STACK_FRAMES_MAX; i++)
 		frames[i] = frame_of(i % 2, 3);
-	cr_expect_eq(send_stack_of(PID, 11, frames, PBP_MAX_FRAMES + 1), -EINVAL);
-	cr_assert_eq(send_stack_of(PID, 10, frames, PBP_MAX_FRAMES), 0);
+	cr_expect_eq(send_stack_of(PID, 11, frames, STACK_FRAMES_MAX + 1), -EINVAL);
+	cr_assert_eq(send_stack_of(PID, 10, frames, STACK_FRAMES_MAX), 0);
 	send_sample(10, frame_of(0, 50));
 	flush();
-	cr_assert_eq(profile.trie.nodes.len, 2 + PBP_MAX_FRAMES);
+	cr_assert_eq(profile.trie.nodes.len, 2 + STACK_FRAMES_MAX);
 	for (node = profile.trie.nodes.len - 1; node; node = profile.trie.nodes.items[node].parent)
 		depth++;
-	cr_expect_eq(depth, PBP_MAX_FRAMES);
+	cr_expect_eq(depth, STACK_FRAMES_MAX);
 	cr_expect_eq(profile.trie.nodes.items[profile.trie.nodes.len - 1].self, 1);
 	free(frames);
 }

@@ -22,7 +22,6 @@
 #define STORED_FRAMES_MAX (4u << 20)
 #define TABLE_BYTES_MAX	  (32u << 20)
 #define CODES_MAX	  32768
-#define STACK_FRAMES_MAX  131072 /* of one record */
 #define PRIMED_MAX	  64 /* threads looked at before the first sample */
 
 static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)

@@ -16,6 +16,8 @@
 
 #include <stdint.h>
 
+#define STACK_FRAMES_MAX 131072 /* of one record: more than either engine sends */
+
 /* What became of the samples; all but `unknown_stack` are in the profile. */
 struct symbolize_counts {
 	uint64_t samples;		   /* taken */
