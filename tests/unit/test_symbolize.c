@@ -330,11 +330,12 @@ Test(symbolize, special_code, .init = start, .fini = stop)
 }
 
 /* As deep as a record can be. */
-Test(symbolize, deep_stack, .init = start, .fini = stop)
+Test(symbolize, deep_stack, .fini = stop)
 {
 	struct pbp_frame *frames = calloc(STACK_FRAMES_MAX + 1, sizeof(*frames));
 	uint32_t node, depth = 0;
 
+	start_with(STACK_FRAMES_MAX + 2, false, false);
 	send_code(0);
 	send_code(1);
 	for (uint32_t i = 0; i <= STACK_FRAMES_MAX; i++)
