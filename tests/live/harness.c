@@ -296,9 +296,9 @@ static void read_report(struct report *report, const char *text)
 		.without_python = number_before(text, " without Python frames"),
 		.given = number_before(text, " given"),
 		.cpu_s = number_before(text, " s of CPU in "),
-		.wall_s = number_before(text, " s ("),
+		.wall_s = number_before(text, " s by the "),
 		.resident_mb = number_before(text, " MB resident"),
-		.wakeups = number_before(text, " wake-up"),
+		.wakeups = strstr(text, "by the readv engine") ? 0 : number_before(text, " wake-up"),
 	};
 }
 
@@ -363,6 +363,8 @@ struct run *profile__run(const struct request *request)
 	const char *folder = scratch_folder("");
 	uint64_t min_samples = request->min_samples ?: 200;
 	double seconds = request->seconds ?: 1;
+	const char *engine = getenv("PYBPFPROF_ENGINE");
+	char engine_arg[32];
 	struct run *run;
 
 	for (int i = 0; i < TRIES; i++, seconds *= 2) {
@@ -374,6 +376,10 @@ struct run *profile__run(const struct request *request)
 		snprintf(duration, sizeof(duration), "%.3f", seconds);
 		snprintf(file, sizeof(file), "%s/%d.collapsed", folder, i);
 		add_words(args, &count, request->args, ARRAY_SIZE(request->args));
+		if (engine && *engine) {
+			snprintf(engine_arg, sizeof(engine_arg), "--engine=%s", engine);
+			args[count++] = engine_arg;
+		}
 		run = profiler__finish(start_profiler(args, request->env), file);
 		check_written(run);
 		check_target(request->target);

@@ -22,6 +22,7 @@
 enum {
 	IMAGE_CODES = 48,
 	IMAGE_CODE_BYTES = 256,
+	IMAGE_CODE_UNITS = 512, /* that they claim to have */
 	IMAGE_CHUNKS = 48,
 	IMAGE_CHUNK = 16384,
 	IMAGE_CHUNK_STRIDE = IMAGE_CHUNK + 4096, /* a page without access behind each */
@@ -184,6 +185,7 @@ static inline void image__init(struct image *image, int minor)
 		   image__at(image, IMAGE_CODE_TYPE_NAME), 8);
 	for (uint32_t i = 0; i < IMAGE_CODES; i++) {
 		image__put(image__code(image, i) + offsets->object_type, image__at(image, IMAGE_CODE_TYPE), 8);
+		image__put(image__code(image, i) + offsets->var_object_size, IMAGE_CODE_UNITS, 8);
 		image__set_version(image, i, 1000 + i);
 	}
 	image__reset_stack(image);

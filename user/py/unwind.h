@@ -38,7 +38,14 @@ struct unwind_region {
 	size_t len;    /* what is read of it */
 	size_t used;   /* what frames took of it since the prediction was last trimmed */
 	size_t offset; /* of the first copy in thread_stack.copies; the second lies copy_bytes behind it */
-	size_t got;    /* bytes of it that both copies have */
+	size_t got;    /* bytes of it that the copies have */
+	size_t block;  /* that it is read with */
+};
+
+/* What one segment reads: a chunk, or single frames that lie close together. */
+struct unwind_block {
+	py_addr address;
+	size_t len, offset;
 };
 
 /* Identity of a code object, read in the same call as the frames. */
@@ -68,6 +75,9 @@ struct thread_stack {
 	VEC(struct unwind_region) regions; /* chunks, newest first, then single frames */
 	size_t chunks;			   /* of them */
 	struct hmap singles;		   /* address -> index in regions */
+	VEC(uint32_t) by_address;	   /* indexes of single frames in regions, sorted ... */
+	bool sorted;			   /* ... and up to date, if there are as many */
+	VEC(struct unwind_block) blocks;
 	VEC(struct unwind_ident) idents;
 	py_addr cframe; /* 3.11, 3.12: where current_frame is */
 	VEC(uint8_t) copies;
@@ -129,7 +139,7 @@ struct unwinder {
 	VEC(struct remote_segment) segments;
 	bool want_gils; /* read who holds the GILs; a caller's choice, for the next reading */
 	struct hmap idents; /* code object -> identity << 32 | stamp of the interpreter's generation */
-	struct hmap codes;  /* addresses at which a code object was seen */
+	struct hmap codes;  /* code objects that were seen -> their length in code units */
 	struct hmap calls;  /* instructions that are known to have called a function: hash of the two */
 	struct page_cache pages; /* of what is read one by one while a prediction is made */
 	size_t thread_bytes;	 /* of a thread state to read */

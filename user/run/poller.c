@@ -25,6 +25,8 @@
 #define TURN_LOOKS	16		 /* threads looked at by turns in one tick */
 #define THREADS_MAX	65536
 #define SENT_MAX	(1u << 18)
+#define CPU_CLOCK_NS	(SECOND / 250) /* another process's CPU clock moves with the kernel's tick ... */
+#define CREDIT_NS	(SECOND / 50)  /* ... so its samples may run ahead of it by this much */
 
 struct lane {
 	struct thread_stack stack;
@@ -51,6 +53,8 @@ struct polled {
 	size_t turn;	  /* where the next turn begins */
 	uint32_t running; /* threads found running in the last tick */
 	bool gone;
+	double credit; /* samples that its CPU time pays for */
+	uint64_t cpu_ns, cpu_read_ns;
 };
 
 struct poller {
@@ -570,10 +574,51 @@ static int choose_by_turns(struct poller *poller, struct polled *polled, size_t 
 	return err;
 }
 
+/*
+ * A thread that waits for a CPU looks as one that runs. So a process gets no more samples than its CPU time is
+ * worth.
+ */
+static void update_credit(struct poller *poller, struct polled *polled, uint64_t now)
+{
+	double most = (double)CREDIT_NS * poller->config.rate_hz / SECOND + 2;
+	uint64_t cpu_ns;
+
+	if (now - polled->cpu_read_ns < CPU_CLOCK_NS || proc__cpu_ns(polled->process->pid, &cpu_ns))
+		return;
+	if (polled->cpu_read_ns)
+		polled->credit += (double)(cpu_ns - polled->cpu_ns) * poller->config.rate_hz / SECOND;
+	else
+		polled->credit = most;
+	/* What was not sampled when it was due is not made up for later. */
+	if (polled->credit > 2 * most)
+		polled->credit = 2 * most;
+	polled->cpu_ns = cpu_ns;
+	polled->cpu_read_ns = now;
+}
+
+/* Leaves out what the CPU time does not pay for. */
+static void spend_credit(struct poller *poller, struct polled *polled)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < poller->chosen.len; i++) {
+		struct lane *lane = poller->chosen.items[i];
+
+		if (polled->credit < lane->weight) {
+			poller->counts.waiting += lane->weight;
+			continue;
+		}
+		polled->credit -= lane->weight;
+		poller->chosen.items[kept++] = lane;
+	}
+	poller->chosen.len = kept;
+}
+
 static int read_chosen(struct poller *poller, struct polled *polled, uint64_t now)
 {
 	int err = 0;
 
+	spend_credit(poller, polled);
 	poller->stacks.len = 0;
 	for (size_t i = 0; i < poller->chosen.len && !err; i++)
 		if (poller->chosen.items[i]->has_stack)
@@ -634,33 +679,50 @@ static int tell_exec(struct poller *poller, struct polled *polled, uint64_t now)
 	return 0;
 }
 
-static int tick_process(struct poller *poller, struct polled *polled, uint64_t now)
+/* Where nobody that was read is attached, somebody else may hold the GIL. */
+static int find_holders(struct poller *poller, struct polled *polled)
 {
-	uint64_t age = now - polled->refreshed_ns;
-	size_t waiting = 0;
 	int err = 0;
 
-	if (age > REFRESH_NS || (polled->stale && age > REFRESH_LEAST)) {
-		if (!py_target__is_alive(&polled->process->target))
-			return tell_exec(poller, polled, now);
-		err = refresh(poller, polled, now);
-	}
-	poller->chosen.len = 0;
-	err = err ?: choose_active(poller, polled, &waiting) ?: choose_by_turns(poller, polled, waiting);
-	polled->running = poller->chosen.len;
-	/* A thread that was read and is attached is the one that holds the GIL. */
-	err = err ?: read_chosen(poller, polled, now);
-	if (!err && !polled->unwinder.want_gils && !has_attached(poller)) {
+	if (!polled->unwinder.want_gils && !has_attached(poller)) {
 		polled->unwinder.want_gils = true;
 		err = unwinder__read(&polled->unwinder, NULL, 0);
 	}
 	polled->unwinder.want_gils = !has_attached(poller) || polled->unwinder.gils.len > 1;
+	notice_new_threads(polled);
+	return err;
+}
+
+static bool is_due(const struct polled *polled, uint64_t now)
+{
+	uint64_t age = now - polled->refreshed_ns;
+
+	return age > REFRESH_NS || (polled->stale && age > REFRESH_LEAST);
+}
+
+static int tick_process(struct poller *poller, struct polled *polled, uint64_t now)
+{
+	size_t waiting = 0;
+	int err = 0;
+
+	if (is_due(polled, now)) {
+		if (!py_target__is_alive(&polled->process->target))
+			return tell_exec(poller, polled, now);
+		err = refresh(poller, polled, now);
+	}
+	update_credit(poller, polled, now);
+	poller->chosen.len = 0;
+	err = err ?: choose_active(poller, polled, &waiting) ?: choose_by_turns(poller, polled, waiting);
+	polled->running = poller->chosen.len;
+	err = err ?: read_chosen(poller, polled, now) ?: find_holders(poller, polled);
+	/* One that started since the last tick. */
+	if (!err && polled->stale && is_due(polled, now))
+		err = refresh(poller, polled, now);
 	err = err ?: choose_holders(poller, polled);
 	if (!err && poller->chosen.len) {
 		polled->running += poller->chosen.len;
 		err = read_chosen(poller, polled, now);
 	}
-	notice_new_threads(polled);
 	return err;
 }
 

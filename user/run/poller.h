@@ -32,6 +32,7 @@ struct poller_counts {
 	uint64_t ended;	     /* the thread ended between being found running and being read */
 	uint64_t unreadable; /* a frame lay in no readable memory */
 	uint64_t moved;	     /* samples with a caller whose line could not be told; these are samples */
+	uint64_t waiting;    /* threads that only waited for a CPU; no samples, and none are missing */
 	uint64_t by_turns;   /* samples that stand for more ticks than one, by their weight */
 };
 
