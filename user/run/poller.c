@@ -715,10 +715,13 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 	err = err ?: choose_active(poller, polled, &waiting) ?: choose_by_turns(poller, polled, waiting);
 	polled->running = poller->chosen.len;
 	err = err ?: read_chosen(poller, polled, now) ?: find_holders(poller, polled);
-	/* One that started since the last tick. */
-	if (!err && polled->stale && is_due(polled, now))
-		err = refresh(poller, polled, now);
 	err = err ?: choose_holders(poller, polled);
+	/* One that started since the last tick, perhaps with the thread state of one that has ended. */
+	if (!err && polled->stale && is_due(polled, now)) {
+		polled->unwinder.want_gils = true;
+		err = refresh(poller, polled, now) ?: unwinder__read(&polled->unwinder, NULL, 0)
+						   ?: choose_holders(poller, polled);
+	}
 	if (!err && poller->chosen.len) {
 		polled->running += poller->chosen.len;
 		err = read_chosen(poller, polled, now);
