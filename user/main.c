@@ -8,6 +8,7 @@
 #include "options.h"
 #include "out/summary.h"
 #include "out/writer.h"
+#include "py/marker.h"
 #include "run/doctor.h"
 #include "run/session.h"
 
@@ -182,6 +183,7 @@ static void quit_at_once(int signal)
 	for (size_t i = 0; unfinished && i < unfinished->open; i++)
 		if (unfinished->outputs[i].tmp_path)
 			unlink(unfinished->outputs[i].tmp_path);
+	marker__clear_all();
 	_exit(128 + signal);
 }
 

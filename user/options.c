@@ -29,6 +29,8 @@ enum {
 	OPTION_BPF_PROGRAM,
 	OPTION_ENGINE,
 	OPTION_STATS,
+	OPTION_BLOCKING,
+	OPTION_FRAME_MARKER,
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -44,6 +46,8 @@ static const struct option LONG_OPTIONS[] = {
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
 	{"engine", required_argument, NULL, OPTION_ENGINE},
+	{"blocking", no_argument, NULL, OPTION_BLOCKING},
+	{"frame-marker", no_argument, NULL, OPTION_FRAME_MARKER},
 	{"stats", no_argument, NULL, OPTION_STATS},
 	{"kernel-frames", required_argument, NULL, OPTION_KERNEL_FRAMES},
 	{"debug-bpf", required_argument, NULL, OPTION_BPF_PROGRAM},
@@ -81,6 +85,11 @@ static const char HELP_HEAD[] =
 	"      --engine NAME       bpf: sampled in the kernel. readv: read from outside,\n"
 	"                          without BPF; needs only the right to read the process's\n"
 	"                          memory (the same user). auto (default): bpf if permitted\n"
+	"      --blocking          readv engine: stop each thread for the microseconds in\n"
+	"                          which its stack is read\n"
+	"      --frame-marker      readv engine, Python 3.15: let the interpreter tell which\n"
+	"                          frames are new, so that deep stacks cost less. Writes 8\n"
+	"                          bytes into each thread's state, taken back at the end\n"
 	"      --stats             tell what was read and what the caches did\n"
 	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a\n"
 	"                          CPU's time at the rate); deeper stacks are completed\n"
@@ -288,6 +297,12 @@ static int take_option(struct options *options, int option, const char *value, c
 		return parse_engine(value, &options->session.engine)
 			       ? bad_value("--engine", value, "auto, bpf or readv")
 			       : 0;
+	case OPTION_FRAME_MARKER:
+		options->session.frame_marker = true;
+		return 0;
+	case OPTION_BLOCKING:
+		options->session.blocking = true;
+		return 0;
 	case OPTION_STATS:
 		options->session.stats = true;
 		return 0;
@@ -332,8 +347,14 @@ static int choose_writers(struct options *options, const struct writer *format)
 	return 0;
 }
 
-static int check_rate(const struct options *options)
+static int check_engine(const struct options *options)
 {
+	if ((options->session.blocking || options->session.frame_marker) &&
+	    options->session.engine != ENGINE_READV) {
+		log_err("%s: only with --engine=readv; bpf neither stops nor writes to a process",
+			options->session.blocking ? "--blocking" : "--frame-marker");
+		return -EINVAL;
+	}
 	if (options->session.engine == ENGINE_READV || options->session.rate_hz <= ENGINE_BPF_RATE_MAX)
 		return 0;
 	log_err("-r %u: at most %d, or with --engine=readv %d", options->session.rate_hz, ENGINE_BPF_RATE_MAX,
@@ -375,7 +396,7 @@ int options__parse(struct options *options, int argc, char **argv)
 	}
 	if (options->command == COMMAND_HELP || options->command == COMMAND_VERSION)
 		return 0;
-	return take_words(options, argv + optind) ?: check_rate(options) ?: choose_writers(options, format);
+	return take_words(options, argv + optind) ?: check_engine(options) ?: choose_writers(options, format);
 }
 
 void options__free(struct options *options)

@@ -28,7 +28,7 @@
 				thread_state) X(thread_holds_gil) X(thread_gil_requested)                    \
 				X(thread_current_exception) X(cframe_current_frame) X(frame_size) X(         \
 					frame_previous) X(frame_executable) X(frame_instr) X(frame_owner)    \
-					X(frame_localsplus) X(frame_tlbc_index) X(frame_stacktop) X(code_size) X(              \
+					X(frame_localsplus) X(frame_tlbc_index) X(frame_stacktop) X(thread_last_profiled) X(thread_last_profiled_seq) X(code_size) X(              \
 						code_filename) X(code_name) X(code_qualname)                 \
 						X(code_linetable) X(code_firstlineno) X(code_version) X(     \
 							code_firsttraceable) X(code_adaptive)                \

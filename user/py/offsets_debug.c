@@ -100,6 +100,8 @@ static const struct field fields[] = {
 	FIELD(thread_interp, THREAD, "thread_state.interp", 8, AT(176, 200, 200)),
 	FIELD(thread_current_frame, THREAD, "thread_state.current_frame", 8, AT(184, 208, 208)),
 	FIELD(thread_base_frame, THREAD, "thread_state.base_frame", 8, AT(ABSENT, ABSENT, 216)),
+	FIELD(thread_last_profiled, THREAD, "thread_state.last_profiled_frame", 8, AT(ABSENT, ABSENT, 224)),
+	FIELD(thread_last_profiled_seq, THREAD, "thread_state.last_profiled_frame_seq", 8, AT(ABSENT, ABSENT, 232)),
 	FIELD(thread_thread_id, THREAD, "thread_state.thread_id", 8, AT(192, 216, 240)),
 	FIELD(thread_native_thread_id, THREAD, "thread_state.native_thread_id", 8, AT(200, 224, 248)),
 	FIELD(thread_datastack_chunk, THREAD, "thread_state.datastack_chunk", 8, AT(208, 232, 256)),

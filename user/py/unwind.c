@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "py/frame_view.h"
+#include "py/marker.h"
 
 #include <errno.h>
 #include <time.h>
@@ -35,6 +36,8 @@
 #define CALLS_MAX	   (1u << 18)
 #define CALLS_LEARNED	   64 /* of one stack, from the leaf on */
 #define IDENTS_MAX	   8192
+#define MARKER_NEAR	   32 /* frames that are rather read again than the marker moved */
+#define MARKER_LEAST	   64 /* frames below it that make it worthwhile */
 #define INTERPRETERS_MAX   1024
 #define PAGE_BYTES	   4096u
 #define GIL_LAST_HOLDER	   8 /* struct _gil_runtime_state, Include/internal/pycore_gil.h, GIL builds */
@@ -73,6 +76,8 @@ static size_t thread_bytes(const struct py_offsets *offsets)
 	cover_field(&end, offsets->thread_holds_gil, 4);
 	cover_field(&end, offsets->thread_gil_requested, 4);
 	cover_field(&end, offsets->thread_current_exception, 8);
+	cover_field(&end, offsets->thread_last_profiled, 8);
+	cover_field(&end, offsets->thread_last_profiled_seq, 8);
 	return end;
 }
 
@@ -274,17 +279,22 @@ static bool join_block(struct thread_stack *stack, struct unwind_region *region,
 /* Where everything is copied to: a segment costs some 0.2 us whatever its length. */
 static int place_copies(struct thread_stack *stack)
 {
+	bool joined = false; /* is the last block one of single frames? */
 	size_t bytes = 0;
 	int err = sort_singles(stack);
 
 	stack->blocks.len = 0;
 	for (size_t i = 0; i < stack->chunks && !err; i++)
-		err = add_block(stack, &stack->regions.items[i], &bytes);
+		if (!stack->regions.items[i].skip)
+			err = add_block(stack, &stack->regions.items[i], &bytes);
 	for (size_t i = 0; i < stack->by_address.len && !err; i++) {
 		struct unwind_region *region = &stack->regions.items[stack->by_address.items[i]];
 
-		if (!i || !join_block(stack, region, &bytes))
+		if (region->skip)
+			continue;
+		if (!joined || !join_block(stack, region, &bytes))
 			err = add_block(stack, region, &bytes);
+		joined = true;
 	}
 	stack->copy_bytes = bytes;
 	stack->copies.len = 0;
@@ -441,8 +451,13 @@ static void take_copies(const struct unwinder *unwinder, struct thread_stack *st
 
 	for (size_t i = 0; i < stack->regions.len; i++) {
 		struct unwind_region *region = &stack->regions.items[i];
-		size_t before = region->offset - stack->blocks.items[region->block].offset;
-		size_t got = segments[stack->work.first_copies[1] + region->block].got;
+		size_t before, got;
+
+		region->got = 0;
+		if (region->skip)
+			continue;
+		before = region->offset - stack->blocks.items[region->block].offset;
+		got = segments[stack->work.first_copies[1] + region->block].got;
 
 		if (!stack->work.light)
 			got = min_u64(got,
@@ -549,6 +564,49 @@ static bool is_stable(const struct unwinder *unwinder, const struct thread_stack
 		is_live(unwinder, stack, step, is_caller));
 }
 
+static py_addr marked_frame(const struct unwinder *unwinder, const struct thread_stack *stack)
+{
+	return load_u64(stack->state + unwinder->target->offsets.thread_last_profiled);
+}
+
+/*
+ * Where the marked frame is in the last stack: the interpreter has moved the mark once for each frame that has
+ * returned since. SIZE_MAX: it does not add up; another profiler may have written it.
+ */
+static size_t find_marked(const struct unwinder *unwinder, const struct thread_stack *stack)
+{
+	uint64_t seq = load_u64(stack->state + unwinder->target->offsets.thread_last_profiled_seq);
+	uint64_t index = stack->marker.index + (seq - stack->marker.seq);
+	py_addr frame = marked_frame(unwinder, stack);
+
+	return frame && index < stack->last_addresses.len && stack->last_addresses.items[index] == frame ? index
+												     : SIZE_MAX;
+}
+
+/* The frame at `at` is the marked one and has been noted: all its callers are as they were. */
+static enum walk_end append_last(struct thread_stack *stack, py_addr at)
+{
+	size_t index = 0, count;
+
+	while (index < stack->last_addresses.len && stack->last_addresses.items[index] != at)
+		index++;
+	if (index == stack->last_addresses.len ||
+	    stack->frames.items[stack->frames.len - 1].code != stack->last_frames.items[index].code)
+		return WALK_TORN;
+	count = stack->last_frames.len - index - 1;
+	if (vec__reserve(&stack->frames, count) || vec__reserve(&stack->addresses, count))
+		return WALK_UNREADABLE;
+	memcpy(stack->frames.items + stack->frames.len, stack->last_frames.items + index + 1,
+	       count * sizeof(*stack->frames.items));
+	memcpy(stack->addresses.items + stack->addresses.len, stack->last_addresses.items + index + 1,
+	       count * sizeof(*stack->addresses.items));
+	stack->frames.len += count;
+	stack->addresses.len += count;
+	stack->frames.items[stack->frames.len - count - 1].flags |=
+		stack->last_frames.items[index].flags & PBP_FRAME_C_BELOW;
+	return WALK_HELD;
+}
+
 /*
  * Everything from `at` to the base; *missing is the frame that no copy has. With `strict` every frame has to be
  * the same in both copies; else the second copy is followed, and what differs is marked.
@@ -556,6 +614,7 @@ static bool is_stable(const struct unwinder *unwinder, const struct thread_stack
 static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack, py_addr at, bool strict,
 			  py_addr *missing)
 {
+	py_addr marked = stack->work.marked ? marked_frame(unwinder, stack) : 0;
 	py_addr base = base_of(unwinder, stack);
 	/* The last link of a whole chain: from 3.12 on a marker, with a sentinel behind it from 3.15 on. */
 	bool has_markers = unwinder->target->layout.fr_first_other_owner, ended = !at || !has_markers;
@@ -597,6 +656,8 @@ static enum walk_end walk(struct unwinder *unwinder, struct thread_stack *stack,
 		} else if (note_frame(stack, at, &step.after, flags)) {
 			return WALK_UNREADABLE;
 		}
+		if (marked && at == marked)
+			return append_last(stack, at);
 		at = step.after.previous;
 		ended = !base && (step.after.other || !has_markers);
 	}
@@ -1123,6 +1184,7 @@ static void mark_changed(struct thread_stack *stack)
 	size_t now = stack->frames.len, then = stack->last_frames.len;
 	size_t len = min_u64(now, then), same = 0;
 
+	stack->work.same = 0;
 	while (same < len) {
 		const struct pbp_frame *a = &stack->frames.items[now - 1 - same];
 		const struct pbp_frame *b = &stack->last_frames.items[then - 1 - same];
@@ -1132,6 +1194,7 @@ static void mark_changed(struct thread_stack *stack)
 			break;
 		same++;
 	}
+	stack->work.same = same;
 	for (size_t i = 0; i < now - same; i++)
 		stack->frames.items[i].flags |= FRAME_CHANGED;
 }
@@ -1238,12 +1301,21 @@ static void judge_held(struct unwinder *unwinder, struct thread_stack *stack, bo
 		finish(stack, UNWIND_UNREADABLE);
 }
 
+static void read_below_marker(struct thread_stack *stack)
+{
+	for (size_t i = 0; i < stack->regions.len; i++)
+		stack->regions.items[i].skip = false;
+	stack->work.marked = false;
+}
+
 /* By both copies where they agree; *strict. */
 static enum walk_end follow(struct unwinder *unwinder, struct thread_stack *stack, bool *strict, py_addr *missing)
 {
 	enum walk_end end;
 
 	*strict = !stack->work.light;
+	if (stack->work.marked && find_marked(unwinder, stack) == SIZE_MAX)
+		return WALK_TORN;
 	if (stack->work.light) {
 		end = walk_second(unwinder, stack, missing);
 		mark_changed(stack);
@@ -1291,6 +1363,8 @@ static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool sl
 	/* Not by one copy, then by two. Where a prediction failed, the next one may do. */
 	if (end != WALK_MISSED)
 		stack->work.light = false;
+	if (stack->work.marked && !stack->work.done)
+		read_below_marker(stack);
 	if (!stack->work.done && stack->work.held && (!count_moved(stack) || stack->work.tries++ == MOVED_TRIES))
 		take_held(unwinder, stack);
 }
@@ -1386,6 +1460,99 @@ static void keep_last(struct thread_stack *stack)
 	stack->frames.len = stack->addresses.len = 0;
 }
 
+/* What holds a frame above the marker is read, and the newest chunk. */
+static void skip_below_marker(struct thread_stack *stack)
+{
+	for (size_t i = 0; i < stack->regions.len; i++)
+		stack->regions.items[i].skip = i > 0 || !stack->chunks;
+	for (size_t i = 0; i <= stack->marker.index; i++) {
+		py_addr at = stack->last_addresses.items[i];
+		const uint64_t *single = hmap__get(&stack->singles, at);
+
+		if (single)
+			stack->regions.items[*single].skip = false;
+		for (size_t k = 0; k < stack->chunks && !single; k++)
+			if (at - stack->regions.items[k].address < stack->regions.items[k].size)
+				stack->regions.items[k].skip = false;
+	}
+	/* Entry markers between them are not among the frames. */
+	for (size_t i = stack->chunks; i < stack->regions.len && stack->regions.len - stack->chunks < 64; i++)
+		stack->regions.items[i].skip = false;
+}
+
+/*
+ * Mark the frame that has been there for two readings, if none close to it is marked. Afterwards it must be there
+ * still: a mark on a frame that had returned would move with another one.
+ */
+static struct marker_place marker_place(const struct unwinder *unwinder, const struct thread_stack *stack)
+{
+	const struct py_offsets *offsets = &unwinder->target->offsets;
+
+	return (struct marker_place){
+		.pid = unwinder->target->pid,
+		.field = stack->thread.tstate + offsets->thread_last_profiled,
+		.id_field = stack->thread.tstate + offsets->thread_thread_id,
+		.id = stack->thread.thread_id,
+	};
+}
+
+static void place_marker(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	const struct py_offsets *offsets = &unwinder->target->offsets;
+	struct marker_place place = marker_place(unwinder, stack);
+	size_t stable = max_u64(stack->frames.len - stack->work.same, 1), marked = 0;
+	uint64_t now[2] = {0};
+	uint8_t bytes[PBP_FRAME_BYTES];
+	struct frame_view view;
+	struct remote_segment segments[] = {
+		{.addr = place.field, .dest = &now[0], .len = 8},
+		{.addr = stack->thread.tstate + offsets->thread_last_profiled_seq, .dest = &now[1], .len = 8},
+		{.dest = bytes, .len = layout->fr_bytes},
+	};
+
+	while (marked < stack->addresses.len && stack->addresses.items[marked] != marked_frame(unwinder, stack))
+		marked++;
+	if (stack->marker.frame && marked < stack->addresses.len && marked <= stable + MARKER_NEAR) {
+		stack->marker.frame = stack->addresses.items[marked];
+		stack->marker.index = marked;
+		stack->marker.seq = load_u64(stack->state + offsets->thread_last_profiled_seq);
+		return;
+	}
+	stack->marker.frame = 0;
+	/* Set already, and not by this program: another profiler is at work. */
+	if (!stack->marker.ours && marked_frame(unwinder, stack))
+		return;
+	if (!stack->work.same || stable + MARKER_LEAST > stack->addresses.len ||
+	    marker__set(&place, stack->addresses.items[stable]))
+		return;
+	stack->marker.ours = true;
+	unwinder->stats.writes++;
+	segments[2].addr = stack->addresses.items[stable];
+	if (remote__read_batch(&unwinder->target->remote, segments, ARRAY_SIZE(segments)) ||
+	    segments[0].got < 8 || segments[1].got < 8 || segments[2].got < layout->fr_bytes)
+		return;
+	view = view_frame(layout, bytes);
+	if (now[0] != segments[2].addr || view.code != stack->frames.items[stable].code ||
+	    view.instr != stack->frames.items[stable].instr)
+		return;
+	stack->marker.frame = now[0];
+	stack->marker.seq = now[1];
+	stack->marker.index = stable;
+}
+
+void thread_stack__unmark(struct thread_stack *stack, const struct unwinder *unwinder)
+{
+	struct marker_place place;
+
+	if (!stack->marker.ours)
+		return;
+	place = marker_place(unwinder, stack);
+	marker__clear(&place);
+	stack->marker.ours = false;
+	stack->marker.frame = 0;
+}
+
 static void begin(struct unwinder *unwinder, struct thread_stack *stack)
 {
 	if (stack->result == UNWIND_OK && stack->frames.len)
@@ -1398,6 +1565,10 @@ static void begin(struct unwinder *unwinder, struct thread_stack *stack)
 	stack->work.done = stack->work.held = stack->work.learned = false;
 	/* One copy will do where its frames show that they are what they seem. */
 	stack->work.light = frames_show_life(&unwinder->target->offsets) && stack->last_frames.len;
+	stack->work.same = 0;
+	stack->work.marked = stack->work.light && stack->marker.frame && stack->marker.index < stack->last_frames.len;
+	if (stack->work.marked)
+		skip_below_marker(stack);
 	stack->work.tries = 0;
 	stack->work.was_new = !stack->regions.len;
 	stack->work.failure = UNWIND_TORN;
@@ -1448,6 +1619,10 @@ int unwinder__read(struct unwinder *unwinder, struct thread_stack *const *stacks
 		if (!stacks[i]->work.done)
 			give_up(unwinder, stacks[i]);
 		count_prediction(&unwinder->stats, stacks[i]);
+		unwinder->stats.marked += stacks[i]->work.marked;
+		read_below_marker(stacks[i]);
+		if (unwinder->use_marker && stacks[i]->result == UNWIND_OK)
+			place_marker(unwinder, stacks[i]);
 	}
 	return err;
 }

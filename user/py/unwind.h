@@ -40,6 +40,7 @@ struct unwind_region {
 	size_t offset; /* of the first copy in thread_stack.copies; the second lies copy_bytes behind it */
 	size_t got;    /* bytes of it that the copies have */
 	size_t block;  /* that it is read with */
+	bool skip;     /* below the marker: not read */
 };
 
 /* What one segment reads: a chunk, or single frames that lie close together. */
@@ -80,6 +81,13 @@ struct thread_stack {
 	VEC(struct unwind_block) blocks;
 	VEC(struct unwind_ident) idents;
 	py_addr cframe; /* 3.11, 3.12: where current_frame is */
+	/* The frame marker that this program has set: */
+	struct {
+		py_addr frame; /* 0: none */
+		uint64_t seq;  /* the interpreter's count then */
+		size_t index;  /* of the frame in last_frames */
+		bool ours;     /* it was set by this program once */
+	} marker;
 	VEC(uint8_t) copies;
 	size_t copy_bytes;
 	uint32_t readings;
@@ -93,6 +101,8 @@ struct thread_stack {
 		size_t ident_hint;
 		uint32_t tries; /* to tell the lines of what is held */
 		bool light; /* one copy only */
+		bool marked; /* ... and only of what lies above the marker */
+		size_t same;	 /* frames from the base on that are as they were in the last stack */
 		bool done, held, learned, was_new;
 		enum unwind_result failure;
 	} work;
@@ -124,6 +134,8 @@ struct unwind_stats {
 	uint64_t misses;   /* ... not at all: a new thread, or all its frames elsewhere */
 	uint64_t retries;  /* readings repeated because something changed meanwhile */
 	uint64_t unproven; /* ... because one copy was not enough */
+	uint64_t marked;   /* ... read down to the marker only */
+	uint64_t writes;   /* ... of markers */
 	uint64_t slow;	   /* ... because the call took too long to be trusted */
 	uint64_t torn;
 	uint64_t moved;	   /* frames shown without their line */
@@ -137,6 +149,7 @@ struct unwinder {
 	VEC(struct unwind_interp) interps;
 	VEC(struct unwind_gil) gils;
 	VEC(struct remote_segment) segments;
+	bool use_marker; /* py/marker.h; a caller's choice */
 	bool want_gils; /* read who holds the GILs; a caller's choice, for the next reading */
 	struct hmap idents; /* code object -> identity << 32 | stamp of the interpreter's generation */
 	struct hmap codes;  /* code objects that were seen -> their length in code units */
@@ -157,6 +170,8 @@ void unwinder__free(struct unwinder *unwinder);
 
 void thread_stack__init(struct thread_stack *stack, const struct py_thread *thread);
 void thread_stack__free(struct thread_stack *stack);
+/* Take its frame marker away, if this program has set one. */
+void thread_stack__unmark(struct thread_stack *stack, const struct unwinder *unwinder);
 
 /*
  * Read the stacks of count threads, and the interpreters and GILs that are known; in one call as long as the

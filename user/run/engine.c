@@ -43,7 +43,10 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 
 static int open_poller(struct engine *engine, const struct engine_config *config)
 {
-	struct poller_config poller_config = {.rate_hz = config->rate_hz, .want_names = config->want_names};
+	struct poller_config poller_config = {.rate_hz = config->rate_hz,
+					      .want_names = config->want_names,
+					      .blocking = config->blocking,
+					      .frame_marker = config->frame_marker};
 
 	return poller__open(&engine->poller, &poller_config);
 }

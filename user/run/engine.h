@@ -25,6 +25,8 @@ struct engine_config {
 	enum sampler_program program;
 	bool want_names;
 	bool measure;
+	bool blocking;	   /* readv: stop threads while they are read */
+	bool frame_marker; /* readv: use the frame marker of 3.15 */
 };
 
 #define ENGINE_BPF_RATE_MAX   20000

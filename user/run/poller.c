@@ -8,7 +8,9 @@
 #include "base/hmap.h"
 #include "base/util.h"
 #include "os/proc.h"
+#include "os/stop.h"
 #include "os/task.h"
+#include "py/marker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,6 +38,7 @@ struct lane {
 	bool held;	/* looked at as the holder of the GIL in this tick */
 	pid_t tid;
 	struct task_probe probe;
+	struct stopped_task stopped;
 	uint32_t waited; /* looks in a row that found it waiting */
 	uint32_t weight; /* ticks that a sample of this tick stands for */
 	char comm[16];
@@ -95,14 +98,18 @@ int poller__open(struct poller **out, const struct poller_config *config)
 	task__raise_file_limit();
 	/* Timers of a normal process may be late by 50 us. */
 	prctl(PR_SET_TIMERSLACK, 1);
+	if (config->frame_marker)
+		marker__catch_crashes();
 	*out = poller;
 	return 0;
 }
 
 /* --- threads --- */
 
-static void free_lane(struct lane *lane)
+static void free_lane(struct polled *polled, struct lane *lane)
 {
+	thread_stack__unmark(&lane->stack, &polled->unwinder);
+	stop__resume(&lane->stopped);
 	thread_stack__free(&lane->stack);
 	task_probe__close(&lane->probe);
 	free(lane);
@@ -132,7 +139,7 @@ static void free_polled(struct poller *poller, struct polled *polled)
 
 	add_unwind_stats(&poller->past_unwind, &stats);
 	for (size_t i = 0; i < polled->lanes.len; i++)
-		free_lane(polled->lanes.items[i]);
+		free_lane(polled, polled->lanes.items[i]);
 	vec__free(&polled->lanes);
 	hmap__free(&polled->by_tstate);
 	hmap__free(&polled->by_tid);
@@ -172,12 +179,12 @@ static int add_lane(struct polled *polled, const struct py_thread *thread, pid_t
 	}
 	err = tid ? task_probe__open(&lane->probe, polled->process->pid, tid) : 0;
 	if (err == -ESRCH || (err && !thread)) {
-		free_lane(lane);
+		free_lane(polled, lane);
 		return 0; /* it has ended since */
 	}
 	err = vec__push(&polled->lanes, lane);
 	if (err)
-		free_lane(lane);
+		free_lane(polled, lane);
 	return err;
 }
 
@@ -231,7 +238,7 @@ static void drop_lost_lanes(struct polled *polled)
 		if (polled->lanes.items[i]->found)
 			polled->lanes.items[kept++] = polled->lanes.items[i];
 		else
-			free_lane(polled->lanes.items[i]);
+			free_lane(polled, polled->lanes.items[i]);
 	}
 	polled->lanes.len = kept;
 }
@@ -327,6 +334,25 @@ static int refresh(struct poller *poller, struct polled *polled, uint64_t now)
 	return err;
 }
 
+/* -EBUSY: a profiler that uses the frame marker is at work there. */
+static int check_markers(struct polled *polled)
+{
+	struct py_target *target = &polled->process->target;
+
+	for (size_t i = 0; i < polled->lanes.len && polled->unwinder.use_marker; i++) {
+		py_addr marker = 0;
+
+		if (polled->lanes.items[i]->has_stack &&
+		    !remote__read(&target->remote,
+				  polled->lanes.items[i]->stack.thread.tstate +
+					  target->offsets.thread_last_profiled,
+				  &marker, sizeof(marker)) &&
+		    marker)
+			return -EBUSY;
+	}
+	return 0;
+}
+
 int poller__add(struct poller *poller, struct process *process)
 {
 	struct polled *polled;
@@ -338,7 +364,9 @@ int poller__add(struct poller *poller, struct process *process)
 		return -ENOMEM;
 	polled->process = process;
 	unwinder__init(&polled->unwinder, &process->target);
-	err = refresh(poller, polled, now_ns()) ?: vec__push(&poller->processes, polled);
+	polled->unwinder.use_marker = poller->config.frame_marker &&
+				      process->target.offsets.thread_last_profiled != PY_ABSENT;
+	err = refresh(poller, polled, now_ns()) ?: check_markers(polled) ?: vec__push(&poller->processes, polled);
 	if (err)
 		free_polled(poller, polled);
 	return err;
@@ -614,6 +642,34 @@ static void spend_credit(struct poller *poller, struct polled *polled)
 	poller->chosen.len = kept;
 }
 
+/* For --blocking. One that cannot be stopped is read as it runs. */
+static void stop_chosen(struct poller *poller)
+{
+	for (size_t i = 0; i < poller->chosen.len && poller->config.blocking; i++) {
+		struct lane *lane = poller->chosen.items[i];
+
+		/* Told to stop in an earlier tick, and has not yet. */
+		if (!lane->has_stack || !stop__resume(&lane->stopped))
+			continue;
+		if (stop__task(&lane->stopped, lane->tid))
+			poller->counts.not_stopped += lane->weight;
+	}
+}
+
+static void resume_chosen(struct poller *poller)
+{
+	for (size_t i = 0; i < poller->chosen.len && poller->config.blocking; i++)
+		stop__resume(&poller->chosen.items[i]->stopped);
+}
+
+/* Threads that stopped only after they were given up. */
+static void resume_late(struct poller *poller, struct polled *polled)
+{
+	for (size_t i = 0; i < polled->lanes.len && poller->config.blocking; i++)
+		if (polled->lanes.items[i]->stopped.state != STOP_NONE)
+			stop__resume(&polled->lanes.items[i]->stopped);
+}
+
 static int read_chosen(struct poller *poller, struct polled *polled, uint64_t now)
 {
 	int err = 0;
@@ -623,7 +679,9 @@ static int read_chosen(struct poller *poller, struct polled *polled, uint64_t no
 	for (size_t i = 0; i < poller->chosen.len && !err; i++)
 		if (poller->chosen.items[i]->has_stack)
 			err = vec__push(&poller->stacks, &poller->chosen.items[i]->stack);
+	stop_chosen(poller);
 	err = err ?: unwinder__read(&polled->unwinder, poller->stacks.items, poller->stacks.len);
+	resume_chosen(poller);
 	for (size_t i = 0; i < poller->chosen.len && !err; i++)
 		err = take_lane(poller, polled, poller->chosen.items[i], now);
 	return err;
@@ -711,6 +769,7 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 		err = refresh(poller, polled, now);
 	}
 	update_credit(poller, polled, now);
+	resume_late(poller, polled);
 	poller->chosen.len = 0;
 	err = err ?: choose_active(poller, polled, &waiting) ?: choose_by_turns(poller, polled, waiting);
 	polled->running = poller->chosen.len;

@@ -23,6 +23,8 @@
 struct poller_config {
 	uint32_t rate_hz;
 	bool want_names; /* samples carry the name of their thread */
+	bool blocking;	 /* stop a thread while its stack is read */
+	bool frame_marker; /* use it where the version has it (py/marker.h) */
 };
 
 /* What did not become a sample, and why; each is a tick of one thread that ran. */
@@ -32,6 +34,7 @@ struct poller_counts {
 	uint64_t ended;	     /* the thread ended between being found running and being read */
 	uint64_t unreadable; /* a frame lay in no readable memory */
 	uint64_t moved;	     /* samples with a caller whose line could not be told; these are samples */
+	uint64_t not_stopped; /* read while they ran, though they were to be stopped; these are samples */
 	uint64_t waiting;    /* threads that only waited for a CPU; no samples, and none are missing */
 	uint64_t by_turns;   /* samples that stand for more ticks than one, by their weight */
 };
@@ -44,7 +47,8 @@ typedef void (*poller_record_fn)(void *context, const void *record, size_t size)
 int poller__open(struct poller **out, const struct poller_config *config);
 void poller__close(struct poller *poller);
 
-/* Sample this process from now on, by its target as it is attached (again). 0 or -errno (-ESRCH: it has ended). */
+/* Sample this process from now on, by its target as it is attached (again). 0 or -errno (-ESRCH: it has ended;
+ * -EBUSY: its frame markers are used by another profiler). */
 int poller__add(struct poller *poller, struct process *process);
 void poller__remove(struct poller *poller, const struct process *process);
 

@@ -173,6 +173,9 @@ static void format_stats(const struct report *report, struct buf *out)
 		  "  repeated   %" PRIu64 " since the stack changed, %" PRIu64 " since the call was slow; %" PRIu64
 		  " torn, %" PRIu64 " lines unknown\n",
 		  unwind->retries, unwind->slow, unwind->torn, unwind->moved);
+	if (unwind->writes)
+		buf__addf(out, "  markers    %" PRIu64 " set; %" PRIu64 " stacks read down to one\n", unwind->writes,
+			  unwind->marked);
 	buf__addf(out,
 		  "  caches     code identities: %" PRIu64 " known, %" PRIu64 " read; pages: %" PRIu64
 		  " known, %" PRIu64 " read\n",

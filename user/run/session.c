@@ -137,7 +137,9 @@ static enum session_error open_engine(struct session *session)
 					      .kernel_frames = config->kernel_frames,
 					      .program = config->program,
 					      .want_names = config->by_thread,
-					      .measure = log_enabled(LOG_DBG)};
+					      .measure = log_enabled(LOG_DBG),
+					      .blocking = config->blocking,
+					      .frame_marker = config->frame_marker};
 	char reason[512];
 	int err = engine__open(&session->engine, &engine_config, reason, sizeof(reason));
 
@@ -332,7 +334,9 @@ static enum session_error start_timers(struct session *session)
 			err = engine__start(&session->engine, process);
 		if (err) {
 			log_err("cannot sample process %d: %s", process->pid,
-				err == -ESRCH ? "it has ended" : strerror(-err));
+				err == -ESRCH	? "it has ended"
+				: err == -EBUSY ? "another profiler has set frame markers in it"
+						: strerror(-err));
 			return err == -EACCES || err == -EPERM ? SESSION_NOT_PERMITTED : SESSION_FAILED;
 		}
 		process__update_cpu(process);

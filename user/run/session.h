@@ -23,6 +23,8 @@ struct session_config {
 	uint32_t kernel_frames; /* 0 = from the rate */
 	enum sampler_program program;
 	bool by_thread;
+	bool blocking;	   /* readv: stop threads while they are read */
+	bool frame_marker; /* readv: use the frame marker of 3.15 */
 	bool stats; /* the report tells of reads and caches */
 	bool progress; /* keep a line on stderr up to date */
 };
