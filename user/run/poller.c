@@ -830,17 +830,23 @@ static void next_slot(struct poller *poller)
 	poller->due_ns = start + (period ? next_random(poller) % period : 0);
 }
 
-/* A tick that is late by a period or more was missed, by every thread that was running. */
+/* A tick that is late by a period or more was missed, by every thread that was running then. */
 static void skip_missed(struct poller *poller, uint64_t now)
 {
 	uint64_t slots = (unsigned __int128)(now - poller->due_ns) * poller->config.rate_hz / SECOND;
-	uint64_t running = 0;
 
 	if (!slots)
 		return;
-	for (size_t i = 0; i < poller->processes.len; i++)
-		running += poller->processes.items[i]->running;
-	poller->counts.missed += slots * running;
+	for (size_t i = 0; i < poller->processes.len; i++) {
+		struct polled *polled = poller->processes.items[i];
+		uint64_t missed = slots * polled->running, paid;
+
+		update_credit(poller, polled, now);
+		paid = min_u64(missed, polled->credit > 0 ? polled->credit : 0);
+		polled->credit -= paid;
+		poller->counts.missed += paid;
+		poller->counts.waiting += missed - paid;
+	}
 	poller->slot += slots;
 }
 
