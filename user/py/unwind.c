@@ -1350,6 +1350,7 @@ static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool sl
 		break;
 	case WALK_TORN:
 		unwinder->stats.retries += !stack->work.light;
+		unwinder->stats.unproven += stack->work.light;
 		stack->work.failure = UNWIND_TORN;
 		break;
 	case WALK_GONE:

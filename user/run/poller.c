@@ -624,12 +624,12 @@ static void update_credit(struct poller *poller, struct polled *polled, uint64_t
 	polled->cpu_read_ns = now;
 }
 
-/* Leaves out what the CPU time does not pay for. */
-static void spend_credit(struct poller *poller, struct polled *polled)
+/* Leaves out what the CPU time does not pay for. False: that is all that there was. */
+static bool spend_credit(struct poller *poller, struct polled *polled)
 {
-	size_t kept = 0;
+	size_t kept = 0, count = poller->chosen.len;
 
-	for (size_t i = 0; i < poller->chosen.len; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct lane *lane = poller->chosen.items[i];
 
 		if (polled->credit < lane->weight) {
@@ -640,6 +640,7 @@ static void spend_credit(struct poller *poller, struct polled *polled)
 		poller->chosen.items[kept++] = lane;
 	}
 	poller->chosen.len = kept;
+	return kept || !count;
 }
 
 /* For --blocking. One that cannot be stopped is read as it runs. */
@@ -674,7 +675,6 @@ static int read_chosen(struct poller *poller, struct polled *polled, uint64_t no
 {
 	int err = 0;
 
-	spend_credit(poller, polled);
 	poller->stacks.len = 0;
 	for (size_t i = 0; i < poller->chosen.len && !err; i++)
 		if (poller->chosen.items[i]->has_stack)
@@ -773,6 +773,8 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 	poller->chosen.len = 0;
 	err = err ?: choose_active(poller, polled, &waiting) ?: choose_by_turns(poller, polled, waiting);
 	polled->running = poller->chosen.len;
+	if (!err && !spend_credit(poller, polled))
+		return 0; /* they only wait for a CPU, all of them */
 	err = err ?: read_chosen(poller, polled, now) ?: find_holders(poller, polled);
 	err = err ?: choose_holders(poller, polled);
 	/* One that started since the last tick, perhaps with the thread state of one that has ended. */
@@ -781,10 +783,9 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 		err = refresh(poller, polled, now) ?: unwinder__read(&polled->unwinder, NULL, 0)
 						   ?: choose_holders(poller, polled);
 	}
-	if (!err && poller->chosen.len) {
-		polled->running += poller->chosen.len;
+	polled->running += poller->chosen.len;
+	if (!err && poller->chosen.len && spend_credit(poller, polled))
 		err = read_chosen(poller, polled, now);
-	}
 	return err;
 }
 

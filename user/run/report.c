@@ -170,9 +170,9 @@ static void format_stats(const struct report *report, struct buf *out)
 		  " not; %" PRIu64 " thread states gone\n",
 		  unwind->readings, unwind->hits, unwind->partial, unwind->misses, unwind->stale);
 	buf__addf(out,
-		  "  repeated   %" PRIu64 " since the stack changed, %" PRIu64 " since the call was slow; %" PRIu64
-		  " torn, %" PRIu64 " lines unknown\n",
-		  unwind->retries, unwind->slow, unwind->torn, unwind->moved);
+		  "  repeated   %" PRIu64 " since the stack changed, %" PRIu64 " since the call was slow, %" PRIu64
+		  " since one copy did not do; %" PRIu64 " torn, %" PRIu64 " lines unknown\n",
+		  unwind->retries, unwind->slow, unwind->unproven, unwind->torn, unwind->moved);
 	if (unwind->writes)
 		buf__addf(out, "  markers    %" PRIu64 " set; %" PRIu64 " stacks read down to one\n", unwind->writes,
 			  unwind->marked);
