@@ -89,8 +89,13 @@ test-plain: $(TESTS)
 test: check-layers check-headers test-plain
 	$(Q)$(MAKE) --no-print-directory ASAN=1 test-plain
 
+# What profiles are right is tested on both engines.
+BOTH_ENGINES := $(patsubst %,$(OUT)/live/test_%,names profile stacks threads)
+
 test-live: build-live
-	$(Q)fail=0; for t in $(LIVE_TESTS); do echo "== $${t##*/}"; $$t --color=never -j1 || fail=1; done; exit $$fail
+	$(Q)fail=0; for t in $(LIVE_TESTS); do echo "== $${t##*/}"; $$t --color=never -j1 || fail=1; done; \
+		for t in $(BOTH_ENGINES); do echo "== $${t##*/}, readv engine"; \
+			PYBPFPROF_ENGINE=readv $$t --color=never -j1 || fail=1; done; exit $$fail
 	$(Q)$(MAKE) --no-print-directory ASAN=1 build/asan/pybpfprof
 	$(Q)echo "== test_input, the profiler under ASan and UBSan"; PYBPFPROF=build/asan/pybpfprof \
 		$(OUT)/live/test_input --color=never -j1 --filter 'input/@(corrupt|table|version|free)*'

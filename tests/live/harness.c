@@ -358,6 +358,13 @@ static void check_target(const struct target *target)
 	check(state && !strchr("TtZX", state), "after the run the target is in state %c", state ?: '-');
 }
 
+bool by_readv(void)
+{
+	const char *engine = getenv("PYBPFPROF_ENGINE");
+
+	return engine && !strcmp(engine, "readv");
+}
+
 struct run *profile__run(const struct request *request)
 {
 	const char *folder = scratch_folder("");

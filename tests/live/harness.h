@@ -129,6 +129,9 @@ struct run *profile__run(const struct request *request);
 /* What holds for every run that wrote a profile; part of profile(). */
 void check_written(const struct run *run);
 
+/* Are the tests being run on the readv engine (PYBPFPROF_ENGINE)? It sees less of what lasts microseconds. */
+bool by_readv(void);
+
 double percent(const struct run *run, uint64_t weight);
 /* Fails unless the stacks that are exactly so ("<module>;run;a") have `expected` percent, within `points`. */
 void check_share(const struct run *run, const char *names, double expected, double points);

@@ -93,8 +93,10 @@ EACH_PYTHON(names, of_evaluated_code)
 		    stack->frames[1].line == 1)
 			right += stack->weight;
 	}
-	check(percent(run, right) > 80, "<module>;<string>:<module>;hot has %.2f %%", percent(run, right));
-	check(percent(run, stacks__ending_in(&run->stacks, "hot")) - percent(run, right) < 0.5,
+	/* Code that lives some 100 us: read from outside, some of it is gone before its name has been read. */
+	check(percent(run, right) > (by_readv() ? 55 : 80), "<module>;<string>:<module>;hot has %.2f %%",
+	      percent(run, right));
+	check(percent(run, stacks__ending_in(&run->stacks, "hot")) - percent(run, right) < (by_readv() ? 5 : 0.5),
 	      "hot is called from elsewhere in %.2f %%",
 	      percent(run, stacks__ending_in(&run->stacks, "hot")) - percent(run, right));
 }

@@ -125,7 +125,8 @@ EACH_PYTHON(threads, whose_ids_repeat)
 	uint64_t red = stacks__ending_in(&run->stacks, "Thread.run;red");
 	uint64_t blue = stacks__ending_in(&run->stacks, "Thread.run;blue");
 
-	check(percent(run, red + blue) > 30, "red and blue have %.2f %%", percent(run, red + blue));
+	/* From outside, many of these threads of some 0.2 ms are over before they are found. */
+	check(percent(run, red + blue) > (by_readv() ? 10 : 30), "red and blue have %.2f %%", percent(run, red + blue));
 	check(fabs(100.0 * red / (red + blue) - 50) < 6, "red has %.2f %% of the two",
 	      100.0 * red / (red + blue));
 	check(!with_both(run, "red", "blue") && !with_both(run, "red", "run_one") &&

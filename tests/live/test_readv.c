@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What only the readv engine has: it serves where BPF is not permitted, it can stop threads or use the frame
+ * marker, and it says what it did. That its profiles are right is for all other tests, which run on it as well
+ * (PYBPFPROF_ENGINE=readv).
+ */
+#include "harness.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NOT_PERMITTED = 4 };
+
+/* Becomes another user, and then a program that was that user's from its start, which its owner may read. */
+static const char as_another_user[] = "import os, sys\n"
+				      "if os.getuid() == 0:\n"
+				      "    os.chmod(os.path.dirname(sys.argv[0]), 0o755)\n"
+				      "    os.setgid(65534)\n"
+				      "    os.setuid(65534)\n"
+				      "    os.execv(sys.executable, [sys.executable] + sys.argv)\n"
+				      "def inner():\n"
+				      "    while True: sum(range(200))\n"
+				      "def outer():\n"
+				      "    inner()\n"
+				      "print('ready', flush=True)\n"
+				      "outer()\n";
+
+static const char *public_profiler(void)
+{
+	static char path[CHILD_PATH];
+
+	snprintf(path, sizeof(path), "%s/pybpfprof", scratch_folder(""));
+	copy_file(profiler_path(), path);
+	chmod(path, 0755);
+	return path;
+}
+
+static struct run *run_words(const char *const *argv, const char *file)
+{
+	return profiler__finish(child__start(&(struct child_config){.argv = argv}), file);
+}
+
+#define words(...) run_words((const char *const[]){__VA_ARGS__, NULL}, NULL)
+
+static const char *pid_text(pid_t pid)
+{
+	static char text[16];
+
+	snprintf(text, sizeof(text), "%d", pid);
+	return text;
+}
+
+static void check_has(const char *text, const char *what)
+{
+	check(strstr(text, what), "\"%s\" is not in: %s", what, text);
+}
+
+/* --- where BPF is not permitted --- */
+
+EACH_PYTHON(readv, an_ordinary_user)
+{
+	struct target *target = start(python, "user.py", .text = as_another_user);
+	char file[CHILD_PATH];
+	const char *argv[] = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+			      public_profiler(), "-p", pid_text(target->pid), "-d", "1", "-r", "500", "-o", "-", NULL};
+	struct run *run = run_words(argv, NULL);
+
+	snprintf(file, sizeof(file), "%s/profile", scratch_folder(""));
+	check(run->code == 0, "exit code %d: %s", run->code, run->err);
+	check_has(run->err, "using the readv engine: not permitted to load BPF: missing CAP_BPF");
+	check_has(run->err, "sudo");
+	check_has(run->err, "by the readv engine");
+	check_has(run->out, "<module> (");
+	check_has(run->out, ";outer (");
+	check_has(run->out, ";inner (");
+}
+
+LIVE_TEST(readv, bpf_that_is_asked_for_is_not_replaced)
+{
+	struct target *target = start(pick("3.15", "debian"), "spin.py");
+	struct run *run = words("capsh", "--drop=cap_bpf,cap_perfmon,cap_sys_admin", "--", "-c", "exec \"$0\" \"$@\"",
+				profiler_path(), "-p", pid_text(target->pid), "-d", "0.3", "-q", "--engine=bpf");
+
+	check(run->code == NOT_PERMITTED, "exit code %d: %s", run->code, run->err);
+	check_has(run->err, "CAP_BPF");
+}
+
+LIVE_TEST(readv, process_of_another_user)
+{
+	struct target *target = start(pick("3.15", "debian"), "spin.py");
+	struct run *run = words("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", public_profiler(), "-p",
+				pid_text(target->pid), "-d", "0.3", "-q", "--engine=readv");
+
+	check(run->code == NOT_PERMITTED, "exit code %d: %s", run->code, run->err);
+	check_has(run->err, "CAP_SYS_PTRACE");
+}
+
+/* --- threads --- */
+
+/* 200 threads asleep beside a busy one: they are not what is sampled, and they cost next to nothing. */
+EACH_PYTHON(readv, many_idle_threads)
+{
+	struct run *run = profile(start(python, "fixedwork.py", .args = {"--frames", "30", "--threads", "200"}),
+				  .seconds = 2, .args = {"--engine=readv"});
+
+	check(percent(run, stacks__with(&run->stacks, "work")) > 98, "work is in %.2f %%",
+	      percent(run, stacks__with(&run->stacks, "work")));
+	check(run->report.given < 1100, "%.0f Hz given", run->report.given);
+}
+
+/* --- stopping threads --- */
+
+static void check_runs(pid_t pid)
+{
+	char state;
+
+	for (int i = 0; i < 100; i++) {
+		state = process_state(pid);
+		if (state == 'R' || state == 'S')
+			return;
+		usleep(10000);
+	}
+	check(false, "the target is in state %c", state);
+}
+
+EACH_PYTHON(readv, blocking)
+{
+	struct target *target = start(python, "chains.py");
+	struct run *run = profile(target, .seconds = 2, .rate = "499", .args = {"--engine=readv", "--blocking"});
+	double x = percent(run, stacks__with(&run->stacks, "x"));
+	double y = percent(run, stacks__with(&run->stacks, "y"));
+
+	check(x > 20 && fabs(x - y) < 10, "x is in %.2f %%, y in %.2f %%", x, y);
+	check(number_before(run->err, " torn") <= 0, "torn, though stopped: %s", run->err);
+	check_runs(target->pid);
+}
+
+LIVE_TEST(readv, blocking_and_killed)
+{
+	struct target *target = start(pick("3.15", "debian"), "spin.py");
+
+	for (int i = 0; i < 8; i++) {
+		struct child *child = profiler("-p", pid_text(target->pid), "-d", "60", "-r", "20000", "-q",
+					       "--engine=readv", "--blocking");
+
+		usleep(300000 + i * 7919);
+		kill(child->pid, SIGKILL);
+		child__wait(child, 10);
+		check_runs(target->pid);
+	}
+}
+
+/* --- the frame marker --- */
+
+static struct run *run_marked(struct target *target)
+{
+	return words(profiler_path(), "-p", pid_text(target->pid), "-d", "0.5", "-r", "999", "-q", "--engine=readv",
+		     "--frame-marker", "--stats");
+}
+
+LIVE_TEST(readv, frame_marker)
+{
+	struct target *target = start(pick("3.15", "debian"), "deep.py", .args = {"3000"});
+	static const int signals[] = {SIGINT, SIGTERM, SIGSEGV, SIGABRT};
+	struct run *run = profile(target, .args = {"--engine=readv", "--frame-marker"});
+
+	check(percent(run, stacks__with(&run->stacks, "down")) > 99, "down is in %.2f %%",
+	      percent(run, stacks__with(&run->stacks, "down")));
+	run = run_marked(target);
+	check(run->code == 0, "its own marker was left: %s", run->err);
+	check(number_before(run->err, " stacks read down to one") > 50, "the marker was not used: %s", run->err);
+	/* On every way out that leaves time for it, it is taken away. */
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		struct child *child = profiler("-p", pid_text(target->pid), "-d", "60", "-r", "999", "-q",
+					       "--engine=readv", "--frame-marker");
+
+		usleep(700000);
+		kill(child->pid, signals[i]);
+		child__wait(child, 10);
+		run = run_marked(target);
+		check(run->code == 0, "after signal %d: %s", signals[i], run->err);
+	}
+}
+
+LIVE_TEST(readv, frame_marker_of_another_profiler)
+{
+	struct target *target = start(pick("3.15", "debian"), "deep.py", .args = {"3000"});
+	struct child *first = profiler("-p", pid_text(target->pid), "-d", "60", "-r", "999", "-q", "--engine=readv",
+				       "--frame-marker");
+	struct run *run;
+
+	usleep(700000);
+	run = run_marked(target);
+	check(run->code == 1, "exit code %d: %s", run->code, run->err);
+	check_has(run->err, "another profiler");
+	kill(first->pid, SIGINT);
+	check(child__wait(first, 10), "it does not end");
+	run = run_marked(target);
+	check(run->code == 0, "exit code %d: %s", run->code, run->err);
+}
+
+/* --- what it says --- */
+
+LIVE_TEST(readv, statistics)
+{
+	struct target *target = start(pick("3.15", "debian"), "spin.py");
+	struct run *run = profile(target, .args = {"--engine=readv", "--stats"});
+
+	check(number_before(run->err, " calls, ") > 0, "no calls: %s", run->err);
+	check(number_before(run->err, " predicted, ") > 0.9 * number_before(run->err, " read: "),
+	      "the stacks of a program that does one thing are not predicted: %s", run->err);
+	check(!strstr(run->err, "in the kernel"), "it cannot know: %s", run->err);
+}
