@@ -135,7 +135,8 @@ EACH_PYTHON(readv, blocking)
 	double y = percent(run, stacks__with(&run->stacks, "y"));
 
 	check(x > 20 && fabs(x - y) < 10, "x is in %.2f %%, y in %.2f %%", x, y);
-	check(number_before(run->err, " torn") <= 0, "torn, though stopped: %s", run->err);
+	/* Those that did not stop in time are read as they run. */
+	check(number_before(run->err, " torn") < 0.02 * run->report.samples, "torn: %s", run->err);
 	check_runs(target->pid);
 }
 

@@ -139,6 +139,8 @@ void thread_stack__free(struct thread_stack *stack)
 	hmap__free(&stack->singles);
 	vec__free(&stack->idents);
 	vec__free(&stack->copies);
+	vec__free(&stack->last_copies);
+	vec__free(&stack->last_blocks);
 	vec__free(&stack->work.frames);
 	vec__free(&stack->work.addresses);
 }
@@ -308,7 +310,7 @@ static int plan_copy(struct unwinder *unwinder, struct thread_stack *stack, int 
 	const struct unwind_block *block = &stack->blocks.items[i];
 
 	return add_segment(unwinder, block->address,
-			   stack->copies.items + copy * stack->copy_bytes + block->offset, block->len);
+			   stack->copies.items + !copy * stack->copy_bytes + block->offset, block->len);
 }
 
 static int plan_state(struct unwinder *unwinder, struct thread_stack *stack)
@@ -526,15 +528,13 @@ static bool take_step(struct unwinder *unwinder, struct thread_stack *stack, py_
 		      struct step *step)
 {
 	const struct pbp_target *layout = &unwinder->target->layout;
-	const uint8_t *first;
 
 	step->region = find_region(stack, at, layout->fr_bytes, hint);
 	if (!step->region)
 		return false;
-	first = stack->copies.items + step->region->offset + (at - step->region->address);
-	step->bytes = first + stack->copy_bytes;
+	step->bytes = stack->copies.items + step->region->offset + (at - step->region->address);
 	step->after = view_frame(layout, step->bytes);
-	step->before = stack->work.light ? step->after : view_frame(layout, first);
+	step->before = stack->work.light ? step->after : view_frame(layout, step->bytes + stack->copy_bytes);
 	return true;
 }
 
@@ -560,7 +560,7 @@ static bool is_stable(const struct unwinder *unwinder, const struct thread_stack
 		return false;
 	return !frames_show_life(offsets) ||
 	       ((stack->work.light ||
-		 frame_is_live(offsets, &step->before, step->bytes - stack->copy_bytes, is_caller)) &&
+		 frame_is_live(offsets, &step->before, step->bytes + stack->copy_bytes, is_caller)) &&
 		is_live(unwinder, stack, step, is_caller));
 }
 
@@ -735,8 +735,7 @@ static py_addr find_callee(struct unwinder *unwinder, struct thread_stack *stack
 
 	end = region ? min_u64(region->address + region->got, from + CALLEE_BYTES) : 0;
 	for (py_addr at = from; region && at + layout->fr_bytes <= end; at += 8) {
-		const uint8_t *bytes = stack->copies.items + stack->copy_bytes + region->offset +
-				       (at - region->address);
+		const uint8_t *bytes = stack->copies.items + region->offset + (at - region->address);
 
 		if (load_u64(bytes + layout->fr_previous) == caller &&
 		    is_frame(unwinder, stack, at, &hint, &step))
@@ -1308,6 +1307,65 @@ static void read_below_marker(struct thread_stack *stack)
 	stack->work.marked = false;
 }
 
+#define SWAP(a, b)                                                                                           \
+	do {                                                                                                 \
+		typeof(a) swap_ = (a);                                                                       \
+		(a) = (b);                                                                                   \
+		(b) = swap_;                                                                                 \
+	} while (0)
+
+/* What was read becomes what was read last. */
+static void keep_last(struct thread_stack *stack)
+{
+	SWAP(stack->frames.items, stack->last_frames.items);
+	SWAP(stack->frames.len, stack->last_frames.len);
+	SWAP(stack->frames.cap, stack->last_frames.cap);
+	SWAP(stack->addresses.items, stack->last_addresses.items);
+	SWAP(stack->addresses.len, stack->last_addresses.len);
+	SWAP(stack->addresses.cap, stack->last_addresses.cap);
+}
+
+/*
+ * Is all that the last stack was made of as it was then, but for what its leaf is at? The bytes below the leaf are
+ * those of suspended frames.
+ */
+static bool is_unchanged(const struct unwinder *unwinder, struct thread_stack *stack)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	const struct remote_segment *segments = unwinder->segments.items + stack->work.first_copies[1];
+	py_addr leaf = stack->last_frames.len ? stack->last_addresses.items[0] : 0;
+	struct frame_view now, then;
+	size_t leaf_offset = SIZE_MAX;
+
+	if (!stack->work.light || stack->work.marked || stack->moved || stack->truncated ||
+	    stack->current_frame != leaf || !has_generation(unwinder) ||
+	    stack->generation != stack->work.last_generation || stack->blocks.len != stack->last_blocks.len ||
+	    memcmp(stack->blocks.items, stack->last_blocks.items,
+		   stack->blocks.len * sizeof(*stack->blocks.items)))
+		return false;
+	for (size_t i = 0; i < stack->blocks.len; i++) {
+		const struct unwind_block *block = &stack->blocks.items[i];
+		size_t len = block->len;
+
+		if (leaf - block->address < len && len - (leaf - block->address) >= layout->fr_bytes) {
+			len = leaf - block->address;
+			leaf_offset = block->offset + len;
+		}
+		if (segments[i].got < block->len || memcmp(stack->copies.items + block->offset,
+							   stack->last_copies.items + block->offset, len))
+			return false;
+	}
+	if (leaf_offset == SIZE_MAX)
+		return false;
+	now = view_frame(layout, stack->copies.items + leaf_offset);
+	then = view_frame(layout, stack->last_copies.items + leaf_offset);
+	if (!same_call(&now, &then) ||
+	    !frame_is_live(&unwinder->target->offsets, &now, stack->copies.items + leaf_offset, false))
+		return false;
+	stack->last_frames.items[0].instr = now.instr;
+	return true;
+}
+
 /* By both copies where they agree; *strict. */
 static enum walk_end follow(struct unwinder *unwinder, struct thread_stack *stack, bool *strict, py_addr *missing)
 {
@@ -1334,8 +1392,14 @@ static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool sl
 	py_addr missing = 0;
 	enum walk_end end;
 
-	take_copies(unwinder, stack);
 	end = take_state(unwinder, stack);
+	if (end == WALK_HELD && !slow && is_unchanged(unwinder, stack)) {
+		keep_last(stack); /* and back again: what was last is what is now */
+		stack->same = true;
+		finish(stack, UNWIND_OK);
+		return;
+	}
+	take_copies(unwinder, stack);
 	if (end == WALK_HELD)
 		end = follow(unwinder, stack, &strict, &missing);
 	switch (end) {
@@ -1442,23 +1506,15 @@ static int read_once(struct unwinder *unwinder, struct thread_stack *const *stac
 	return 0;
 }
 
-#define SWAP(a, b)                                                                                           \
-	do {                                                                                                 \
-		typeof(a) swap_ = (a);                                                                       \
-		(a) = (b);                                                                                   \
-		(b) = swap_;                                                                                 \
-	} while (0)
-
-/* What was read becomes what was read last. */
-static void keep_last(struct thread_stack *stack)
+/* ... and where it was read to. */
+static void keep_copies(struct thread_stack *stack)
 {
-	SWAP(stack->frames.items, stack->last_frames.items);
-	SWAP(stack->frames.len, stack->last_frames.len);
-	SWAP(stack->frames.cap, stack->last_frames.cap);
-	SWAP(stack->addresses.items, stack->last_addresses.items);
-	SWAP(stack->addresses.len, stack->last_addresses.len);
-	SWAP(stack->addresses.cap, stack->last_addresses.cap);
-	stack->frames.len = stack->addresses.len = 0;
+	SWAP(stack->copies.items, stack->last_copies.items);
+	SWAP(stack->copies.len, stack->last_copies.len);
+	SWAP(stack->copies.cap, stack->last_copies.cap);
+	SWAP(stack->blocks.items, stack->last_blocks.items);
+	SWAP(stack->blocks.len, stack->last_blocks.len);
+	SWAP(stack->blocks.cap, stack->last_blocks.cap);
 }
 
 /* What holds a frame above the marker is read, and the newest chunk. */
@@ -1556,11 +1612,17 @@ void thread_stack__unmark(struct thread_stack *stack, const struct unwinder *unw
 
 static void begin(struct unwinder *unwinder, struct thread_stack *stack)
 {
-	if (stack->result == UNWIND_OK && stack->frames.len)
+	if (stack->result == UNWIND_OK && stack->frames.len) {
 		keep_last(stack);
+		keep_copies(stack);
+		stack->frames.len = stack->addresses.len = 0;
+	}
 	unwinder->stats.readings++;
-	if (++stack->readings % TRIM_READINGS == 0)
+	/* A stack that stays the same does not say what it uses. */
+	if (!stack->same && ++stack->readings % TRIM_READINGS == 0)
 		trim(stack);
+	stack->same = false;
+	stack->work.last_generation = stack->generation;
 	if (has_generation(unwinder))
 		stack->idents.len = 0; /* asked for again only if the generation has moved */
 	stack->work.done = stack->work.held = stack->work.learned = false;

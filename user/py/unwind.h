@@ -37,7 +37,7 @@ struct unwind_region {
 	size_t size;   /* of the whole chunk; of the frame */
 	size_t len;    /* what is read of it */
 	size_t used;   /* what frames took of it since the prediction was last trimmed */
-	size_t offset; /* of the first copy in thread_stack.copies; the second lies copy_bytes behind it */
+	size_t offset; /* of the second copy in thread_stack.copies; the first lies copy_bytes behind it */
 	size_t got;    /* bytes of it that the copies have */
 	size_t block;  /* that it is read with */
 	bool skip;     /* below the marker: not read */
@@ -64,6 +64,7 @@ struct thread_stack {
 	enum unwind_result result;
 	VEC(struct pbp_frame) frames; /* leaf first; with the leaf's own instr */
 	VEC(py_addr) addresses;	      /* ... and where each lies */
+	bool same; /* frames are those of the reading before, but for the leaf's instr */
 	bool truncated;
 	uint32_t moved; /* callers whose line could not be told (PBP_FRAME_MOVED) */
 	uint32_t flags; /* PBP_SAMPLE_ATTACHED, _GC, _RAISING */
@@ -88,7 +89,8 @@ struct thread_stack {
 		size_t index;  /* of the frame in last_frames */
 		bool ours;     /* it was set by this program once */
 	} marker;
-	VEC(uint8_t) copies;
+	VEC(uint8_t) copies, last_copies;
+	VEC(struct unwind_block) last_blocks;
 	size_t copy_bytes;
 	uint32_t readings;
 	/* One reading in progress; for unwind.c. */
@@ -100,6 +102,7 @@ struct thread_stack {
 		VEC(py_addr) addresses;
 		size_t ident_hint;
 		uint32_t tries; /* to tell the lines of what is held */
+		uint64_t last_generation;
 		bool light; /* one copy only */
 		bool marked; /* ... and only of what lies above the marker */
 		size_t same;	 /* frames from the base on that are as they were in the last stack */

@@ -22,7 +22,8 @@
 #define REFRESH_NS	(SECOND / 2)	 /* lists of threads are read again after this at the latest */
 #define REFRESH_LEAST	(SECOND / 500)	 /* ... and not more often than this, however threads come and go */
 #define SLEEP_MOST_NS	(SECOND / 10)	 /* between two looks for signals */
-#define SPIN_NS		40000		 /* waits shorter than this are spent waiting, for want of a better timer */
+#define SPIN_RATE_HZ	25000		 /* from this on waits are spent waiting, for want of a better timer */
+#define WAIT_LEAST_NS	5000		 /* shorter ones too */
 #define ACTIVE_LOOKS	8		 /* looks in a row at a waiting thread before it is looked at by turns */
 #define TURN_LOOKS	16		 /* threads looked at by turns in one tick */
 #define THREADS_MAX	65536
@@ -40,6 +41,8 @@ struct lane {
 	struct task_probe probe;
 	struct stopped_task stopped;
 	uint32_t waited; /* looks in a row that found it waiting */
+	uint64_t stack_id; /* of the stack that was read last, in this epoch */
+	uint32_t epoch;
 	uint32_t weight; /* ticks that a sample of this tick stands for */
 	char comm[16];
 };
@@ -457,7 +460,7 @@ static int send_stack(struct poller *poller, const struct process *process, cons
 	return 0;
 }
 
-static int send_sample(struct poller *poller, const struct polled *polled, const struct lane *lane,
+static int send_sample(struct poller *poller, const struct polled *polled, struct lane *lane,
 		       uint64_t now, enum pbp_status status)
 {
 	const struct thread_stack *stack = &lane->stack;
@@ -475,9 +478,13 @@ static int send_sample(struct poller *poller, const struct polled *polled, const
 		sample.generation = stack->generation;
 	}
 	if (status == PBP_STATUS_COMPLETE) {
-		sample.stack_id = stack_id(poller, polled->process, stack);
+		if (!stack->same || lane->epoch != polled->process->epoch) {
+			lane->stack_id = stack_id(poller, polled->process, stack);
+			lane->epoch = polled->process->epoch;
+			err = send_stack(poller, polled->process, stack, lane->stack_id);
+		}
+		sample.stack_id = lane->stack_id;
 		sample.leaf_instr = stack->frames.items[0].instr;
-		err = send_stack(poller, polled->process, stack, sample.stack_id);
 	}
 	for (uint32_t i = 0; i < lane->weight && !err; i++)
 		hand_over(poller, &sample, PBP_SAMPLE_SHORT);
@@ -877,7 +884,8 @@ int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn recor
 
 		if (now < wake) {
 			wake = min_u64(wake, now + SLEEP_MOST_NS);
-			if (wake - now > SPIN_NS && !sleep_until(wake))
+			if (poller->config.rate_hz < SPIN_RATE_HZ && wake - now > WAIT_LEAST_NS &&
+			    !sleep_until(wake))
 				break;
 			now = now_ns();
 			continue;
