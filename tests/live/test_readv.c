@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What only the readv engine has: it serves where BPF is not permitted, it can stop threads or use the frame
- * marker, and it says what it did. That its profiles are right is for all other tests, which run on it as well
- * (PYBPFPROF_ENGINE=readv).
+ * marker, and it says what it did. That its profiles are right is for all other tests, which run on it as
+ * well (PYBPFPROF_ENGINE=readv).
  */
 #include "harness.h"
 
@@ -65,8 +65,20 @@ EACH_PYTHON(readv, an_ordinary_user)
 {
 	struct target *target = start(python, "user.py", .text = as_another_user);
 	char file[CHILD_PATH];
-	const char *argv[] = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-			      public_profiler(), "-p", pid_text(target->pid), "-d", "1", "-r", "500", "-o", "-", NULL};
+	const char *argv[] = {"setpriv",
+			      "--reuid=65534",
+			      "--regid=65534",
+			      "--clear-groups",
+			      public_profiler(),
+			      "-p",
+			      pid_text(target->pid),
+			      "-d",
+			      "1",
+			      "-r",
+			      "500",
+			      "-o",
+			      "-",
+			      NULL};
 	struct run *run = run_words(argv, NULL);
 
 	snprintf(file, sizeof(file), "%s/profile", scratch_folder(""));
@@ -82,8 +94,9 @@ EACH_PYTHON(readv, an_ordinary_user)
 LIVE_TEST(readv, bpf_that_is_asked_for_is_not_replaced)
 {
 	struct target *target = start(pick("3.15", "debian"), "spin.py");
-	struct run *run = words("capsh", "--drop=cap_bpf,cap_perfmon,cap_sys_admin", "--", "-c", "exec \"$0\" \"$@\"",
-				profiler_path(), "-p", pid_text(target->pid), "-d", "0.3", "-q", "--engine=bpf");
+	struct run *run =
+		words("capsh", "--drop=cap_bpf,cap_perfmon,cap_sys_admin", "--", "-c", "exec \"$0\" \"$@\"",
+		      profiler_path(), "-p", pid_text(target->pid), "-d", "0.3", "-q", "--engine=bpf");
 
 	check(run->code == NOT_PERMITTED, "exit code %d: %s", run->code, run->err);
 	check_has(run->err, "CAP_BPF");
@@ -92,8 +105,9 @@ LIVE_TEST(readv, bpf_that_is_asked_for_is_not_replaced)
 LIVE_TEST(readv, process_of_another_user)
 {
 	struct target *target = start(pick("3.15", "debian"), "spin.py");
-	struct run *run = words("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", public_profiler(), "-p",
-				pid_text(target->pid), "-d", "0.3", "-q", "--engine=readv");
+	struct run *run =
+		words("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", public_profiler(), "-p",
+		      pid_text(target->pid), "-d", "0.3", "-q", "--engine=readv");
 
 	check(run->code == NOT_PERMITTED, "exit code %d: %s", run->code, run->err);
 	check_has(run->err, "CAP_SYS_PTRACE");
@@ -104,8 +118,9 @@ LIVE_TEST(readv, process_of_another_user)
 /* 200 threads asleep beside a busy one: they are not what is sampled, and they cost next to nothing. */
 EACH_PYTHON(readv, many_idle_threads)
 {
-	struct run *run = profile(start(python, "fixedwork.py", .args = {"--frames", "30", "--threads", "200"}),
-				  .seconds = 2, .args = {"--engine=readv"});
+	struct run *run =
+		profile(start(python, "fixedwork.py", .args = {"--frames", "30", "--threads", "200"}),
+			.seconds = 2, .args = {"--engine=readv"});
 
 	check(percent(run, stacks__with(&run->stacks, "work")) > 98, "work is in %.2f %%",
 	      percent(run, stacks__with(&run->stacks, "work")));
@@ -130,7 +145,8 @@ static void check_runs(pid_t pid)
 EACH_PYTHON(readv, blocking)
 {
 	struct target *target = start(python, "chains.py");
-	struct run *run = profile(target, .seconds = 2, .rate = "499", .args = {"--engine=readv", "--blocking"});
+	struct run *run =
+		profile(target, .seconds = 2, .rate = "499", .args = {"--engine=readv", "--blocking"});
 	double x = percent(run, stacks__with(&run->stacks, "x"));
 	double y = percent(run, stacks__with(&run->stacks, "y"));
 
@@ -159,8 +175,8 @@ LIVE_TEST(readv, blocking_and_killed)
 
 static struct run *run_marked(struct target *target)
 {
-	return words(profiler_path(), "-p", pid_text(target->pid), "-d", "0.5", "-r", "999", "-q", "--engine=readv",
-		     "--frame-marker", "--stats");
+	return words(profiler_path(), "-p", pid_text(target->pid), "-d", "0.5", "-r", "999", "-q",
+		     "--engine=readv", "--frame-marker", "--stats");
 }
 
 LIVE_TEST(readv, frame_marker)
@@ -173,7 +189,8 @@ LIVE_TEST(readv, frame_marker)
 	      percent(run, stacks__with(&run->stacks, "down")));
 	run = run_marked(target);
 	check(run->code == 0, "its own marker was left: %s", run->err);
-	check(number_before(run->err, " stacks read down to one") > 50, "the marker was not used: %s", run->err);
+	check(number_before(run->err, " stacks read down to one") > 50, "the marker was not used: %s",
+	      run->err);
 	/* On every way out that leaves time for it, it is taken away. */
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
 		struct child *child = profiler("-p", pid_text(target->pid), "-d", "60", "-r", "999", "-q",
@@ -190,8 +207,8 @@ LIVE_TEST(readv, frame_marker)
 LIVE_TEST(readv, frame_marker_of_another_profiler)
 {
 	struct target *target = start(pick("3.15", "debian"), "deep.py", .args = {"3000"});
-	struct child *first = profiler("-p", pid_text(target->pid), "-d", "60", "-r", "999", "-q", "--engine=readv",
-				       "--frame-marker");
+	struct child *first = profiler("-p", pid_text(target->pid), "-d", "60", "-r", "999", "-q",
+				       "--engine=readv", "--frame-marker");
 	struct run *run;
 
 	usleep(700000);

@@ -123,7 +123,11 @@ Test(unwind, one_call_in_the_steady_state)
 
 		begin(minor);
 		for (uint32_t i = 0; i < 30; i++)
-			image__push(&image, i == 7 ? IMAGE_MARKER : i == 8 ? IMAGE_GENERATOR : IMAGE_PLAIN, i, i, 3);
+			image__push(&image,
+				    i == 7   ? IMAGE_MARKER
+				    : i == 8 ? IMAGE_GENERATOR
+					     : IMAGE_PLAIN,
+				    i, i, 3);
 		for (int i = 0; i < 5; i++)
 			expect_stack("30 frames");
 		calls = image.target.remote.stats.calls;
@@ -131,7 +135,8 @@ Test(unwind, one_call_in_the_steady_state)
 		for (int i = 0; i < 1000; i++)
 			expect_stack("steady");
 		cr_expect_leq(image.target.remote.stats.calls - calls, 1000 + unwinder.stats.slow - retries);
-		cr_expect_leq(unwinder.stats.slow - retries, 100, "%lu slow calls", unwinder.stats.slow - retries);
+		cr_expect_leq(unwinder.stats.slow - retries, 100, "%lu slow calls",
+			      unwinder.stats.slow - retries);
 		end();
 	}
 }

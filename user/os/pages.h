@@ -14,7 +14,7 @@
 #define PAGE_CACHE_BYTES 4096
 
 struct page_cache {
-	py_addr pages[PAGE_CACHE_SLOTS]; /* address + 1 of the page in each slot, 0 = none */
+	py_addr pages[PAGE_CACHE_SLOTS];    /* address + 1 of the page in each slot, 0 = none */
 	uint8_t (*bytes)[PAGE_CACHE_BYTES]; /* owned; made at the first read */
 	uint64_t hits, misses;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * PTRACE_SEIZE attaches without stopping, PTRACE_INTERRUPT stops, PTRACE_DETACH lets go on. A signal that arrives
- * in between stops the thread too; it is passed on when the thread is let go.
+ * PTRACE_SEIZE attaches without stopping, PTRACE_INTERRUPT stops, PTRACE_DETACH lets go on. A signal that
+ * arrives in between stops the thread too; it is passed on when the thread is let go.
  */
 #include "os/stop.h"
 
@@ -13,8 +13,8 @@
 #include <time.h>
 
 #define WAIT_NS 5000000ull
-#define SPINS   20
-#define NAP_NS  20000
+#define SPINS	20
+#define NAP_NS	20000
 
 static unsigned long long now_ns(void)
 {

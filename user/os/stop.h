@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Stopping a thread for some microseconds (ptrace), for those who ask for it. A thread that is stopped when this
- * process dies is let go on by the kernel. Nothing stays attached in between, so signals of the target take their
- * usual way.
+ * Stopping a thread for some microseconds (ptrace), for those who ask for it. A thread that is stopped when
+ * this process dies is let go on by the kernel. Nothing stays attached in between, so signals of the target
+ * take their usual way.
  */
 #pragma once
 
@@ -22,8 +22,9 @@ struct stopped_task {
 };
 
 /*
- * Stop a thread; waits for a few milliseconds at most. 0: it is stopped; -EAGAIN: it does not stop now, but may
- * later: call stop__resume for it all the same; -EPERM: traced by another, or not permitted; -ESRCH: it is gone.
+ * Stop a thread; waits for a few milliseconds at most. 0: it is stopped; -EAGAIN: it does not stop now, but
+ * may later: call stop__resume for it all the same; -EPERM: traced by another, or not permitted; -ESRCH: it
+ * is gone.
  */
 int stop__task(struct stopped_task *task, pid_t tid);
 /* Let it go on. False: it has not stopped yet, call again. */

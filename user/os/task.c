@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * /proc/PID/task/TID/syscall reads "running", or the number and the arguments of the system call that the thread
- * waits in, for 0.6 us; it takes the same permission as reading the process's memory. stat takes three times as
- * long. Formats: Documentation/filesystems/proc.rst.
+ * /proc/PID/task/TID/syscall reads "running", or the number and the arguments of the system call that the
+ * thread waits in, for 0.6 us; it takes the same permission as reading the process's memory. stat takes three
+ * times as long. Formats: Documentation/filesystems/proc.rst.
  */
 #include "os/task.h"
 

@@ -38,8 +38,8 @@ void task_probe__close(struct task_probe *probe);
 struct task_look task__look(pid_t pid, pid_t tid);
 
 /*
- * Thread ids of a process as its innermost pid namespace numbers them -> as this process's does, where the two
- * differ. *same: they do not, and the map is empty. 0 or -errno.
+ * Thread ids of a process as its innermost pid namespace numbers them -> as this process's does, where the
+ * two differ. *same: they do not, and the map is empty. 0 or -errno.
  */
 int task__map_ids(pid_t pid, struct hmap *out, bool *same);
 

@@ -82,7 +82,8 @@ static void clear_and_die(int signal_number)
 
 void marker__catch_crashes(void)
 {
-	static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT, SIGALRM, SIGPIPE, SIGXCPU};
+	static const int crashes[] = {SIGSEGV, SIGBUS,	SIGFPE,	 SIGILL, SIGABRT,
+				      SIGQUIT, SIGALRM, SIGPIPE, SIGXCPU};
 
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++) {
 		struct sigaction old;

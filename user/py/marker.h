@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The frame marker of 3.15 (thread_state.last_profiled_frame): written by a profiler, moved by the interpreter to
- * the caller, with a count, whenever the marked frame returns. So all from the marked frame on down is as it was
- * when the mark was set. The one thing in this program that writes to a target, only if it is asked for
+ * The frame marker of 3.15 (thread_state.last_profiled_frame): written by a profiler, moved by the
+ * interpreter to the caller, with a count, whenever the marked frame returns. So all from the marked frame on
+ * down is as it was when the mark was set. The one thing in this program that writes to a target, only if it
+ * is asked for
  * (--frame-marker), and taken away again on every way out that leaves time for it.
  */
 #pragma once

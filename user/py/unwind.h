@@ -4,10 +4,10 @@
  *
  * One process_vm_readv reads, for each thread, the memory that its frames lie in (ranges of the data stack,
  * frames of generators and entry markers), then its thread state, then the same memory once more. The chain
- * that hangs from the thread state's current frame was the thread's stack at the instant in the middle if every
- * frame of it has the same code and the same caller in both copies. Where they lie is predicted from the
- * last reading; what the prediction lacks is looked up and the reading repeated. A stack that changed during
- * every one of a bounded number of readings is torn, and told so.
+ * that hangs from the thread state's current frame was the thread's stack at the instant in the middle if
+ * every frame of it has the same code and the same caller in both copies. Where they lie is predicted from
+ * the last reading; what the prediction lacks is looked up and the reading repeated. A stack that changed
+ * during every one of a bounded number of readings is torn, and told so.
  */
 #pragma once
 
@@ -64,7 +64,7 @@ struct thread_stack {
 	enum unwind_result result;
 	VEC(struct pbp_frame) frames; /* leaf first; with the leaf's own instr */
 	VEC(py_addr) addresses;	      /* ... and where each lies */
-	bool same; /* frames are those of the reading before, but for the leaf's instr */
+	bool same;		      /* frames are those of the reading before, but for the leaf's instr */
 	bool truncated;
 	uint32_t moved; /* callers whose line could not be told (PBP_FRAME_MOVED) */
 	uint32_t flags; /* PBP_SAMPLE_ATTACHED, _GC, _RAISING */
@@ -98,14 +98,15 @@ struct thread_stack {
 		size_t first_segment, state_segment;
 		size_t first_copies[2]; /* segments of the two copies */
 		uint64_t hop;
-		VEC(struct pbp_frame) frames; /* of the first walk that held, while lines are still looked for */
+		VEC(struct pbp_frame)
+		frames; /* of the first walk that held, while lines are still looked for */
 		VEC(py_addr) addresses;
 		size_t ident_hint;
 		uint32_t tries; /* to tell the lines of what is held */
 		uint64_t last_generation;
-		bool light; /* one copy only */
+		bool light;  /* one copy only */
 		bool marked; /* ... and only of what lies above the marker */
-		size_t same;	 /* frames from the base on that are as they were in the last stack */
+		size_t same; /* frames from the base on that are as they were in the last stack */
 		bool done, held, learned, was_new;
 		enum unwind_result failure;
 	} work;
@@ -141,8 +142,8 @@ struct unwind_stats {
 	uint64_t writes;   /* ... of markers */
 	uint64_t slow;	   /* ... because the call took too long to be trusted */
 	uint64_t torn;
-	uint64_t moved;	   /* frames shown without their line */
-	uint64_t stale;	   /* thread states gone or taken over by another thread */
+	uint64_t moved; /* frames shown without their line */
+	uint64_t stale; /* thread states gone or taken over by another thread */
 	uint64_t ident_reads, ident_hits;
 	uint64_t page_hits, page_reads; /* filled in by whoever asks */
 };
@@ -152,15 +153,15 @@ struct unwinder {
 	VEC(struct unwind_interp) interps;
 	VEC(struct unwind_gil) gils;
 	VEC(struct remote_segment) segments;
-	bool use_marker; /* py/marker.h; a caller's choice */
-	bool want_gils; /* read who holds the GILs; a caller's choice, for the next reading */
-	struct hmap idents; /* code object -> identity << 32 | stamp of the interpreter's generation */
-	struct hmap codes;  /* code objects that were seen -> their length in code units */
-	struct hmap calls;  /* instructions that are known to have called a function: hash of the two */
+	bool use_marker;	 /* py/marker.h; a caller's choice */
+	bool want_gils;		 /* read who holds the GILs; a caller's choice, for the next reading */
+	struct hmap idents;	 /* code object -> identity << 32 | stamp of the interpreter's generation */
+	struct hmap codes;	 /* code objects that were seen -> their length in code units */
+	struct hmap calls;	 /* instructions that are known to have called a function: hash of the two */
 	struct page_cache pages; /* of what is read one by one while a prediction is made */
 	size_t thread_bytes;	 /* of a thread state to read */
 	uint32_t interp_first, interp_len; /* of an interpreter to read; 0 = nothing */
-	uint32_t slowness; /* usual time of a call over what is expected, in 1/256 */
+	uint32_t slowness;		   /* usual time of a call over what is expected, in 1/256 */
 	struct unwind_stats stats;
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The BPF engine is polled while samples come, so that the target does not pay for wake-ups, and sleeps until
- * woken while none come: every 20 ms while there is something to look up, less often while all stacks are known
- * ones, since the kernel side wakes the reader when the ring fills. The readv engine works while it is called.
+ * woken while none come: every 20 ms while there is something to look up, less often while all stacks are
+ * known ones, since the kernel side wakes the reader when the ring fills. The readv engine works while it is
+ * called.
  */
 #include "run/engine.h"
 
@@ -132,7 +133,8 @@ void engine__refresh(struct engine *engine)
 	engine->warned_cpus = true;
 }
 
-int engine__collect(struct engine *engine, uint64_t until_ns, engine_record_fn record, void *context, bool *more)
+int engine__collect(struct engine *engine, uint64_t until_ns, engine_record_fn record, void *context,
+		    bool *more)
 {
 	*more = false;
 	return engine->sampler ? sampler__drain(engine->sampler, record, context, more)

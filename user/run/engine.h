@@ -44,7 +44,7 @@ struct engine {
 	struct poller *poller;
 	uint32_t rate_hz;
 	uint32_t empty_polls, quiet_polls;
-	bool idle;	  /* BPF: the reader sleeps until it is woken */
+	bool idle; /* BPF: the reader sleeps until it is woken */
 	bool warned_cpus;
 };
 
@@ -75,7 +75,8 @@ typedef void (*engine_record_fn)(void *context, const void *record, size_t size)
  * Hand over the records that have come; the readv engine makes them meanwhile, until `until_ns` or something
  * is new. Number or -errno. *more: there are some left.
  */
-int engine__collect(struct engine *engine, uint64_t until_ns, engine_record_fn record, void *context, bool *more);
+int engine__collect(struct engine *engine, uint64_t until_ns, engine_record_fn record, void *context,
+		    bool *more);
 /* What the caller makes of a collection: `news`, something was to be looked up. May collect once more. */
 bool engine__update_pace(struct engine *engine, bool any, bool news);
 /* When to collect again without being woken, UINT64_MAX = only then. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See poller.h. One tick of one process: look which of its threads run, read their stacks in one call, and then,
- * if that call shows another thread holding the GIL than the ones that were read, read that one too.
+ * See poller.h. One tick of one process: look which of its threads run, read their stacks in one call, and
+ * then, if that call shows another thread holding the GIL than the ones that were read, read that one too.
  */
 #include "run/poller.h"
 
@@ -18,18 +18,18 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define SECOND		1000000000ull
-#define REFRESH_NS	(SECOND / 2)	 /* lists of threads are read again after this at the latest */
-#define REFRESH_LEAST	(SECOND / 500)	 /* ... and not more often than this, however threads come and go */
-#define SLEEP_MOST_NS	(SECOND / 10)	 /* between two looks for signals */
-#define SPIN_RATE_HZ	25000		 /* from this on waits are spent waiting, for want of a better timer */
-#define WAIT_LEAST_NS	5000		 /* shorter ones too */
-#define ACTIVE_LOOKS	8		 /* looks in a row at a waiting thread before it is looked at by turns */
-#define TURN_LOOKS	16		 /* threads looked at by turns in one tick */
-#define THREADS_MAX	65536
-#define SENT_MAX	(1u << 18)
-#define CPU_CLOCK_NS	(SECOND / 250) /* another process's CPU clock moves with the kernel's tick ... */
-#define CREDIT_NS	(SECOND / 50)  /* ... so its samples may run ahead of it by this much */
+#define SECOND	      1000000000ull
+#define REFRESH_NS    (SECOND / 2)   /* lists of threads are read again after this at the latest */
+#define REFRESH_LEAST (SECOND / 500) /* ... and not more often than this, however threads come and go */
+#define SLEEP_MOST_NS (SECOND / 10)  /* between two looks for signals */
+#define SPIN_RATE_HZ  25000	     /* from this on waits are spent waiting, for want of a better timer */
+#define WAIT_LEAST_NS 5000	     /* shorter ones too */
+#define ACTIVE_LOOKS  8		     /* looks in a row at a waiting thread before it is looked at by turns */
+#define TURN_LOOKS    16	     /* threads looked at by turns in one tick */
+#define THREADS_MAX   65536
+#define SENT_MAX      (1u << 18)
+#define CPU_CLOCK_NS  (SECOND / 250) /* another process's CPU clock moves with the kernel's tick ... */
+#define CREDIT_NS     (SECOND / 50)  /* ... so its samples may run ahead of it by this much */
 
 struct lane {
 	struct thread_stack stack;
@@ -40,7 +40,7 @@ struct lane {
 	pid_t tid;
 	struct task_probe probe;
 	struct stopped_task stopped;
-	uint32_t waited; /* looks in a row that found it waiting */
+	uint32_t waited;   /* looks in a row that found it waiting */
 	uint64_t stack_id; /* of the stack that was read last, in this epoch */
 	uint32_t epoch;
 	uint32_t weight; /* ticks that a sample of this tick stands for */
@@ -66,7 +66,7 @@ struct polled {
 struct poller {
 	struct poller_config config;
 	VEC(struct polled *) processes;
-	VEC(struct lane *) chosen;	    /* in this tick, of one process */
+	VEC(struct lane *) chosen; /* in this tick, of one process */
 	VEC(struct thread_stack *) stacks;
 	struct hmap sent; /* stack ids */
 	VEC(uint8_t) record_bytes;
@@ -205,7 +205,8 @@ static int note_thread(struct polled *polled, const struct py_thread *thread)
 	pid_t tid = outer_tid(polled, thread->native_thread_id);
 	struct lane *lane = find_lane(polled, thread->tstate);
 
-	/* A thread state that no thread runs yet has no ids; one that is being torn down may be listed twice. */
+	/* A thread state that no thread runs yet has no ids; one that is being torn down may be listed twice.
+	 */
 	if (!thread->thread_id)
 		return 0;
 	if (lane && is_same_thread(lane, thread, tid)) {
@@ -367,8 +368,8 @@ int poller__add(struct poller *poller, struct process *process)
 		return -ENOMEM;
 	polled->process = process;
 	unwinder__init(&polled->unwinder, &process->target);
-	polled->unwinder.use_marker = poller->config.frame_marker &&
-				      process->target.offsets.thread_last_profiled != PY_ABSENT;
+	polled->unwinder.use_marker =
+		poller->config.frame_marker && process->target.offsets.thread_last_profiled != PY_ABSENT;
 	err = refresh(poller, polled, now_ns()) ?: check_markers(polled) ?: vec__push(&poller->processes, polled);
 	if (err)
 		free_polled(poller, polled);
@@ -444,7 +445,8 @@ static int send_stack(struct poller *poller, const struct process *process, cons
 	if (poller->sent.len >= SENT_MAX)
 		hmap__clear(&poller->sent); /* a stack that is sent twice is taken once */
 	poller->record_bytes.len = 0;
-	err = vec__reserve(&poller->record_bytes, sizeof(*record) + frames) ?: hmap__set(&poller->sent, id, 1);
+	err = vec__reserve(&poller->record_bytes, sizeof(*record) + frames)
+		      ?: hmap__set(&poller->sent, id, 1);
 	if (err)
 		return err;
 	record = (struct pbp_stack *)poller->record_bytes.items;
@@ -460,8 +462,8 @@ static int send_stack(struct poller *poller, const struct process *process, cons
 	return 0;
 }
 
-static int send_sample(struct poller *poller, const struct polled *polled, struct lane *lane,
-		       uint64_t now, enum pbp_status status)
+static int send_sample(struct poller *poller, const struct polled *polled, struct lane *lane, uint64_t now,
+		       enum pbp_status status)
 {
 	const struct thread_stack *stack = &lane->stack;
 	struct pbp_sample sample = {.type = PBP_SAMPLE,
@@ -503,7 +505,8 @@ static bool is_outer_state(const struct polled *polled, const struct lane *lane)
 		if (other->tid != lane->tid || !other->has_stack)
 			continue;
 		if (other == lane)
-			return false; /* none before it in the list, which begins with the newest interpreter */
+			return false; /* none before it in the list, which begins with the newest interpreter
+				       */
 		return true;
 	}
 	return false;
@@ -610,8 +613,8 @@ static int choose_by_turns(struct poller *poller, struct polled *polled, size_t 
 }
 
 /*
- * A thread that waits for a CPU looks as one that runs. So a process gets no more samples than its CPU time is
- * worth.
+ * A thread that waits for a CPU looks as one that runs. So a process gets no more samples than its CPU time
+ * is worth.
  */
 static void update_credit(struct poller *poller, struct polled *polled, uint64_t now)
 {
@@ -833,7 +836,8 @@ static uint64_t slot_start(const struct poller *poller, uint64_t slot)
 
 static void next_slot(struct poller *poller)
 {
-	uint64_t start = slot_start(poller, poller->slot), period = slot_start(poller, poller->slot + 1) - start;
+	uint64_t start = slot_start(poller, poller->slot),
+		 period = slot_start(poller, poller->slot + 1) - start;
 
 	poller->due_ns = start + (period ? next_random(poller) % period : 0);
 }

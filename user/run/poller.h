@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Samples without BPF: a timer of our own, and at each tick the stacks of the threads that run at that moment,
- * read from outside (py/unwind.h). Makes the same records as the kernel side does. Needs no more than the
- * permission to read the target's memory.
+ * Samples without BPF: a timer of our own, and at each tick the stacks of the threads that run at that
+ * moment, read from outside (py/unwind.h). Makes the same records as the kernel side does. Needs no more than
+ * the permission to read the target's memory.
  *
  * A tick lies at a random point of its period, so that no target can keep step with it. Which threads run is
- * told by the kernel (os/task.h): threads that ran lately and the one that holds the GIL are looked at in every
- * tick, the others by turns, and a sample of one of those counts for as many ticks as a turn takes. So a tick
- * costs by the threads that run, not by those that there are.
+ * told by the kernel (os/task.h): threads that ran lately and the one that holds the GIL are looked at in
+ * every tick, the others by turns, and a sample of one of those counts for as many ticks as a turn takes. So
+ * a tick costs by the threads that run, not by those that there are.
  */
 #pragma once
 
@@ -22,21 +22,21 @@
 
 struct poller_config {
 	uint32_t rate_hz;
-	bool want_names; /* samples carry the name of their thread */
-	bool blocking;	 /* stop a thread while its stack is read */
+	bool want_names;   /* samples carry the name of their thread */
+	bool blocking;	   /* stop a thread while its stack is read */
 	bool frame_marker; /* use it where the version has it (py/marker.h) */
 };
 
 /* What did not become a sample, and why; each is a tick of one thread that ran. */
 struct poller_counts {
-	uint64_t missed;     /* the profiler came too late for the tick */
-	uint64_t torn;	     /* the stack changed during every reading of it */
-	uint64_t ended;	     /* the thread ended between being found running and being read */
-	uint64_t unreadable; /* a frame lay in no readable memory */
-	uint64_t moved;	     /* samples with a caller whose line could not be told; these are samples */
+	uint64_t missed;      /* the profiler came too late for the tick */
+	uint64_t torn;	      /* the stack changed during every reading of it */
+	uint64_t ended;	      /* the thread ended between being found running and being read */
+	uint64_t unreadable;  /* a frame lay in no readable memory */
+	uint64_t moved;	      /* samples with a caller whose line could not be told; these are samples */
 	uint64_t not_stopped; /* read while they ran, though they were to be stopped; these are samples */
-	uint64_t waiting;    /* threads that only waited for a CPU; no samples, and none are missing */
-	uint64_t by_turns;   /* samples that stand for more ticks than one, by their weight */
+	uint64_t waiting;     /* threads that only waited for a CPU; no samples, and none are missing */
+	uint64_t by_turns;    /* samples that stand for more ticks than one, by their weight */
 };
 
 struct poller;
@@ -47,8 +47,8 @@ typedef void (*poller_record_fn)(void *context, const void *record, size_t size)
 int poller__open(struct poller **out, const struct poller_config *config);
 void poller__close(struct poller *poller);
 
-/* Sample this process from now on, by its target as it is attached (again). 0 or -errno (-ESRCH: it has ended;
- * -EBUSY: its frame markers are used by another profiler). */
+/* Sample this process from now on, by its target as it is attached (again). 0 or -errno (-ESRCH: it has
+ * ended; -EBUSY: its frame markers are used by another profiler). */
 int poller__add(struct poller *poller, struct process *process);
 void poller__remove(struct poller *poller, const struct process *process);
 

@@ -133,7 +133,8 @@ static void format_state(const struct report *report, struct buf *out)
 	const struct symbolize_counts *counts = &report->counts;
 
 	buf__addf(out,
-		  "  state      %.1f%% holding the GIL, %.1f%% collecting garbage, %.1f%% with an exception set",
+		  "  state      %.1f%% holding the GIL, %.1f%% collecting garbage, %.1f%% with an exception "
+		  "set",
 		  percent(counts->attached, counts->samples), percent(counts->collecting, counts->samples),
 		  percent(counts->raising, counts->samples));
 	if (report->knows_kernel)
@@ -166,16 +167,17 @@ static void format_stats(const struct report *report, struct buf *out)
 	if (!unwind->readings)
 		return;
 	buf__addf(out,
-		  "  stacks     %" PRIu64 " read: %" PRIu64 " predicted, %" PRIu64 " but for some frames, %" PRIu64
-		  " not; %" PRIu64 " thread states gone\n",
+		  "  stacks     %" PRIu64 " read: %" PRIu64 " predicted, %" PRIu64
+		  " but for some frames, %" PRIu64 " not; %" PRIu64 " thread states gone\n",
 		  unwind->readings, unwind->hits, unwind->partial, unwind->misses, unwind->stale);
 	buf__addf(out,
-		  "  repeated   %" PRIu64 " since the stack changed, %" PRIu64 " since the call was slow, %" PRIu64
-		  " since one copy did not do; %" PRIu64 " torn, %" PRIu64 " lines unknown\n",
+		  "  repeated   %" PRIu64 " since the stack changed, %" PRIu64
+		  " since the call was slow, %" PRIu64 " since one copy did not do; %" PRIu64
+		  " torn, %" PRIu64 " lines unknown\n",
 		  unwind->retries, unwind->slow, unwind->unproven, unwind->torn, unwind->moved);
 	if (unwind->writes)
-		buf__addf(out, "  markers    %" PRIu64 " set; %" PRIu64 " stacks read down to one\n", unwind->writes,
-			  unwind->marked);
+		buf__addf(out, "  markers    %" PRIu64 " set; %" PRIu64 " stacks read down to one\n",
+			  unwind->writes, unwind->marked);
 	buf__addf(out,
 		  "  caches     code identities: %" PRIu64 " known, %" PRIu64 " read; pages: %" PRIu64
 		  " known, %" PRIu64 " read\n",
@@ -186,7 +188,8 @@ void report__format(const struct report *report, struct buf *out)
 {
 	buf__addf(out, "%" PRIu64 " sample%s of ", report->counts.samples, plural(report->counts.samples));
 	format_targets(report, out);
-	buf__addf(out, " in %.1f s by the %s engine (%s)\n", report->wall_ns / 1e9, report->engine, report->end);
+	buf__addf(out, " in %.1f s by the %s engine (%s)\n", report->wall_ns / 1e9, report->engine,
+		  report->end);
 	format_samples(report, out);
 	format_rate(report, out);
 	if (report->counts.samples)

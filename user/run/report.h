@@ -19,15 +19,15 @@ struct report {
 	const char *engine; /* its name */
 	struct engine_loss losses[ENGINE_LOSSES_MAX];
 	size_t loss_count;
-	uint64_t lost_process; /* events of processes and threads that were lost */
-	bool knows_kernel;     /* samples tell whether they were taken in the kernel */
+	uint64_t lost_process;	/* events of processes and threads that were lost */
+	bool knows_kernel;	/* samples tell whether they were taken in the kernel */
 	uint64_t lines_unknown; /* samples with a caller whose line could not be told */
 	uint32_t rate_hz;
 	uint32_t max_frames; /* that the kernel side walks; 0 = there is none */
 	uint64_t wakeups;
 	uint64_t wall_ns;
 	uint64_t tick_ns; /* mean time of the BPF program, 0 = not measured */
-	bool with_stats; /* tell of reads and caches: */
+	bool with_stats;  /* tell of reads and caches: */
 	struct remote_stats reads;
 	struct unwind_stats unwind; /* readv engine only */
 	const char *end;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See session.h. What happens to a process (exec, exit, a start that takes its time) is dealt with here; where
- * samples come from is the engine's business, and what becomes of them the symbolizer's.
+ * See session.h. What happens to a process (exec, exit, a start that takes its time) is dealt with here;
+ * where samples come from is the engine's business, and what becomes of them the symbolizer's.
  */
 #include "run/session.h"
 
@@ -22,11 +22,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS	      1000000ull
-#define SECOND	      (1000 * MS)
-#define DRAINS_MAX    8 /* times what is handed over at once: more than the ring holds */
-#define COLLECT_NS    (50 * MS) /* at most before signals and ends are looked for again */
-#define PROGRESS_NS   (250 * MS)
+#define MS	    1000000ull
+#define SECOND	    (1000 * MS)
+#define DRAINS_MAX  8	      /* times what is handed over at once: more than the ring holds */
+#define COLLECT_NS  (50 * MS) /* at most before signals and ends are looked for again */
+#define PROGRESS_NS (250 * MS)
 #define RETRY_FIRST_NS                                                                                       \
 	(5 * MS)		 /* looking for Python after an exec: this long between the first tries ...  \
 				  */
@@ -420,11 +420,10 @@ static void show_progress(struct session *session, uint64_t now)
 		lost += losses[i].count;
 	if (session->config.duration_ns)
 		snprintf(limit, sizeof(limit), "/%.0f", session->config.duration_ns / 1e9);
-	log_progress(
-		"%.1f%s s  %llu samples  %.0f/s  %llu lost   (Ctrl-C to stop)", elapsed, limit,
-		(unsigned long long)session->symbolizer.counts.samples,
-		elapsed > 0 ? session->symbolizer.counts.samples / elapsed : 0,
-		(unsigned long long)lost);
+	log_progress("%.1f%s s  %llu samples  %.0f/s  %llu lost   (Ctrl-C to stop)", elapsed, limit,
+		     (unsigned long long)session->symbolizer.counts.samples,
+		     elapsed > 0 ? session->symbolizer.counts.samples / elapsed : 0,
+		     (unsigned long long)lost);
 }
 
 /* Milliseconds until there is something to do without being woken; -1 = nothing. */

@@ -25,8 +25,8 @@ struct session_config {
 	bool by_thread;
 	bool blocking;	   /* readv: stop threads while they are read */
 	bool frame_marker; /* readv: use the frame marker of 3.15 */
-	bool stats; /* the report tells of reads and caches */
-	bool progress; /* keep a line on stderr up to date */
+	bool stats;	   /* the report tells of reads and caches */
+	bool progress;	   /* keep a line on stderr up to date */
 };
 
 /* Why a run could not start; main.c turns it into an exit code. */
@@ -50,8 +50,8 @@ struct session;
 enum session_error session__open(struct session **out, const struct session_config *config);
 
 /*
- * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. From open on,
- * INT, TERM and HUP end the run the first time, and the program the second time (run/signals.h).
+ * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. From
+ * open on, INT, TERM and HUP end the run the first time, and the program the second time (run/signals.h).
  */
 enum session_end session__run(struct session *session, void (*snapshot)(void *context), void *context);
 

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is read of interpreters along with the stacks of their threads: collecting garbage, the count of code
+ * objects that were freed, the first thread, and who holds the GIL.
+ */
+#include "py/unwind_parts.h"
+
+#include <errno.h>
+
+#define INTERPRETERS_MAX 1024
+#define GIL_LAST_HOLDER	 8 /* struct _gil_runtime_state, Include/internal/pycore_gil.h, GIL builds */
+#define GIL_LOCKED	 16
+#define GIL_BYTES	 24
+
+static void widen(uint32_t *first, uint32_t *end, uint32_t offset, uint32_t width)
+{
+	if (!offset || offset == PY_ABSENT)
+		return;
+	*first = min_u64(*first, offset);
+	*end = max_u64(*end, offset + width);
+}
+
+/* The fields that change lie within a few hundred bytes of each other in every version that has them. */
+void unwind_choose_interp_span(struct unwinder *unwinder)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	uint32_t first = UINT32_MAX, end = 0;
+
+	widen(&first, &end, layout->in_threads_head, 8);
+	widen(&first, &end, layout->in_gc_collecting, 4);
+	widen(&first, &end, layout->in_generation, 8);
+	if (end <= first || end - first > UNWIND_INTERP_BYTES)
+		return;
+	unwinder->interp_first = first;
+	unwinder->interp_len = end - first;
+}
+
+static int add_gil(struct unwinder *unwinder, py_addr address)
+{
+	struct unwind_gil gil = {.address = address};
+
+	if (!address || unwinder->target->offsets.free_threaded)
+		return 0;
+	for (size_t i = 0; i < unwinder->gils.len; i++)
+		if (unwinder->gils.items[i].address == address)
+			return 0;
+	return vec__push(&unwinder->gils, gil);
+}
+
+static int read_interp(struct unwinder *unwinder, struct unwind_interp *interp, py_addr *next)
+{
+	const struct py_offsets *offsets = &unwinder->target->offsets;
+	struct remote_segment segments[] = {
+		{.addr = interp->address + offsets->interp_next, .dest = next, .len = 8},
+		{.addr = interp->address + offsets->interp_id, .dest = &interp->id, .len = 8},
+		{.addr = interp->address + offsets->interp_threads_head,
+		 .dest = &interp->threads_head,
+		 .len = 8},
+		{.addr = interp->address + offsets->interp_ceval_gil, .dest = &interp->gil, .len = 8},
+	};
+	size_t count = ARRAY_SIZE(segments) - (offsets->interp_ceval_gil == PY_ABSENT);
+	int err = remote__read_batch(&unwinder->target->remote, segments, count);
+
+	for (size_t i = 0; i < count && !err; i++)
+		err = segments[i].got < segments[i].len ? -EFAULT : 0;
+	return err;
+}
+
+int unwinder__find_interpreters(struct unwinder *unwinder)
+{
+	struct py_target *target = unwinder->target;
+	py_addr at = 0;
+	int err = remote__read(&target->remote, target->runtime + target->offsets.runtime_interpreters_head,
+			       &at, 8);
+
+	unwinder->interps.len = 0;
+	unwinder->gils.len = 0;
+	while (!err && at && unwinder->interps.len < INTERPRETERS_MAX) {
+		struct unwind_interp interp = {.address = at};
+
+		err = read_interp(unwinder, &interp, &at) ?: vec__push(&unwinder->interps, interp)
+							  ?: add_gil(unwinder, interp.gil);
+	}
+	return err == -EFAULT ? 0 : err;
+}
+
+struct unwind_interp *unwind_find_interp(const struct unwinder *unwinder, py_addr address)
+{
+	for (size_t i = 0; i < unwinder->interps.len; i++)
+		if (unwinder->interps.items[i].address == address)
+			return &unwinder->interps.items[i];
+	return NULL;
+}
+
+const struct unwind_interp *unwinder__interp(const struct unwinder *unwinder, py_addr address)
+{
+	return unwind_find_interp(unwinder, address);
+}
+
+bool unwind_has_generation(const struct unwinder *unwinder)
+{
+	return unwinder->target->layout.in_generation && unwinder->interp_len;
+}
+
+/* The generation first and last: identities read in between hold for it only if it is the same. */
+int unwind_plan_generations(struct unwinder *unwinder)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < unwinder->interps.len && !err; i++) {
+		struct unwind_interp *interp = &unwinder->interps.items[i];
+
+		err = unwind_add_segment(unwinder, interp->address + unwinder->target->layout.in_generation,
+					 &interp->generation_before, 8);
+	}
+	return err;
+}
+
+int unwind_plan_interps(struct unwinder *unwinder)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < unwinder->interps.len && !err; i++) {
+		struct unwind_interp *interp = &unwinder->interps.items[i];
+
+		interp->segment = unwinder->segments.len;
+		err = unwind_add_segment(unwinder, interp->address + unwinder->interp_first, interp->bytes,
+					 unwinder->interp_len);
+	}
+	for (size_t i = 0; i < unwinder->gils.len && unwinder->want_gils && !err; i++) {
+		struct unwind_gil *gil = &unwinder->gils.items[i];
+
+		gil->segment = unwinder->segments.len;
+		err = unwind_add_segment(unwinder, gil->address, gil->bytes, GIL_BYTES);
+	}
+	return err;
+}
+
+void unwind_take_interps(struct unwinder *unwinder)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	uint32_t first = unwinder->interp_first;
+
+	for (size_t i = 0; i < unwinder->interps.len; i++) {
+		struct unwind_interp *interp = &unwinder->interps.items[i];
+
+		interp->readable = unwinder->interp_len &&
+				   unwinder->segments.items[interp->segment].got == unwinder->interp_len;
+		if (!interp->readable)
+			continue;
+		interp->threads_head = load_u64(interp->bytes + layout->in_threads_head - first);
+		interp->collecting = layout->in_gc_collecting &&
+				     load_u32(interp->bytes + layout->in_gc_collecting - first);
+		interp->generation =
+			layout->in_generation ? load_u64(interp->bytes + layout->in_generation - first) : 0;
+	}
+	for (size_t i = 0; i < unwinder->gils.len; i++) {
+		struct unwind_gil *gil = &unwinder->gils.items[i];
+		bool whole = unwinder->want_gils && unwinder->segments.items[gil->segment].got == GIL_BYTES;
+
+		gil->holder = whole && load_u32(gil->bytes + GIL_LOCKED) == 1
+				      ? load_u64(gil->bytes + GIL_LAST_HOLDER)
+				      : 0;
+	}
+}
