@@ -138,8 +138,10 @@ enum doctor_verdict doctor__run(void)
 	else if (verdict == DOCTOR_OK)
 		printf("=> profiling works here: pybpfprof -p PID\n");
 	else if (verdict == DOCTOR_NOT_PERMITTED)
-		printf("=> not permitted here: %s\n", permission__missing(PERMISSION_BPF));
+		printf("=> BPF is not permitted here: %s\n"
+		       "   without it, the readv engine serves for processes that you may read (of the same user)\n",
+		       permission__missing(PERMISSION_BPF));
 	else
-		printf("=> this kernel cannot do it\n");
+		printf("=> BPF does not work on this kernel; the readv engine does: pybpfprof -p PID\n");
 	return fflush(stdout) ? DOCTOR_NOT_POSSIBLE : verdict;
 }
