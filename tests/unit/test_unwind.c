@@ -25,7 +25,7 @@ static void begin(int minor)
 
 	start(minor);
 	thread = image_thread();
-	unwinder__init(&unwinder, &image.target);
+	cr_assert_eq(unwinder__init(&unwinder, &image.target), 0);
 	cr_assert_eq(unwinder__find_interpreters(&unwinder), 0);
 	cr_assert_eq(unwinder.interps.len, 1);
 	thread_stack__init(&stack, &thread);

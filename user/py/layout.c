@@ -50,6 +50,7 @@ static uint64_t frame_bytes(const struct py_offsets *offsets)
 	cover(&end, offsets->frame_executable, 8);
 	cover(&end, offsets->frame_instr, 8);
 	cover(&end, offsets->frame_owner, 1);
+	cover(&end, offsets->frame_stacktop, 4);
 	return round_up_8(end);
 }
 

@@ -54,11 +54,12 @@ static size_t thread_bytes(const struct py_offsets *offsets)
 	return end;
 }
 
-void unwinder__init(struct unwinder *unwinder, struct py_target *target)
+int unwinder__init(struct unwinder *unwinder, struct py_target *target)
 {
 	*unwinder = (struct unwinder){.target = target, .slowness = 256};
-	unwinder->thread_bytes = min_u64(thread_bytes(&target->offsets), UNWIND_THREAD_BYTES);
+	unwinder->thread_bytes = thread_bytes(&target->offsets);
 	unwind_choose_interp_span(unwinder);
+	return unwinder->thread_bytes > UNWIND_THREAD_BYTES ? -EOVERFLOW : 0;
 }
 
 void unwinder__free(struct unwinder *unwinder)

@@ -169,7 +169,8 @@ struct unwinder {
 	struct unwind_stats stats;
 };
 
-void unwinder__init(struct unwinder *unwinder, struct py_target *target);
+/* 0; -EOVERFLOW: fields of the thread state lie too far apart. */
+int unwinder__init(struct unwinder *unwinder, struct py_target *target);
 /* Look again which interpreters there are. 0 or -errno. */
 int unwinder__find_interpreters(struct unwinder *unwinder);
 /* The one at this address; NULL. */

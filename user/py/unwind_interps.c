@@ -148,11 +148,11 @@ void unwind_take_interps(struct unwinder *unwinder)
 				   unwinder->segments.items[interp->segment].got == unwinder->interp_len;
 		if (!interp->readable)
 			continue;
-		interp->threads_head = load_u64(interp->bytes + layout->in_threads_head - first);
+		interp->threads_head = load_u64(interp->bytes + (layout->in_threads_head - first));
 		interp->collecting = layout->in_gc_collecting &&
-				     load_u32(interp->bytes + layout->in_gc_collecting - first);
+				     load_u32(interp->bytes + (layout->in_gc_collecting - first));
 		interp->generation =
-			layout->in_generation ? load_u64(interp->bytes + layout->in_generation - first) : 0;
+			layout->in_generation ? load_u64(interp->bytes + (layout->in_generation - first)) : 0;
 	}
 	for (size_t i = 0; i < unwinder->gils.len; i++) {
 		struct unwind_gil *gil = &unwinder->gils.items[i];

@@ -50,7 +50,8 @@ static int sort_singles(struct thread_stack *stack)
 		stack->by_address.items[i] = stack->chunks + i;
 	stack->by_address.len = count;
 	stack->sorted = true;
-	qsort_r(stack->by_address.items, count, sizeof(uint32_t), compare_addresses, stack->regions.items);
+	if (count)
+		qsort_r(stack->by_address.items, count, sizeof(uint32_t), compare_addresses, stack->regions.items);
 	return 0;
 }
 

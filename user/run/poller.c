@@ -372,10 +372,10 @@ int poller__add(struct poller *poller, struct process *process)
 	if (!polled)
 		return -ENOMEM;
 	polled->process = process;
-	unwinder__init(&polled->unwinder, &process->target);
+	err = unwinder__init(&polled->unwinder, &process->target);
 	polled->unwinder.use_marker =
 		poller->config.frame_marker && process->target.offsets.thread_last_profiled != PY_ABSENT;
-	err = refresh(poller, polled, now_ns()) ?: check_markers(polled) ?: vec__push(&poller->processes, polled);
+	err = err ?: refresh(poller, polled, now_ns()) ?: check_markers(polled) ?: vec__push(&poller->processes, polled);
 	if (err)
 		free_polled(poller, polled);
 	return err;
