@@ -88,6 +88,7 @@ struct scratch {
 	__u8 window[PBP_WINDOW_BYTES +
 		    PBP_FRAME_BYTES]; /* part of the data stack: a page, and what a frame juts out */
 	__u8 ident[PBP_IDENT_BYTES];
+	struct pbp_string string;
 	struct ident_entry idents[IDENT_ENTRIES];
 	__u64 walks;
 	struct walk walk;

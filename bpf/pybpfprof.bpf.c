@@ -86,9 +86,10 @@ static __always_inline void fill_interp_state(struct pbp_sample *sample, const s
 		sample->generation = scratch_u64(scratch->interp, PBP_INTERP_BYTES, span);
 		scratch->walk.generation_read = 1;
 	} else {
-		if (target->in_gc_collecting)
-			bpf_probe_read_user(&collecting, sizeof(collecting),
-					    (void *)(interp + target->in_gc_collecting));
+		if (target->gc_collecting || target->in_gc_collecting)
+			bpf_probe_read_user(
+				&collecting, sizeof(collecting),
+				(void *)(target->gc_collecting ?: interp + target->in_gc_collecting));
 		if (target->in_generation &&
 		    !bpf_probe_read_user(&sample->generation, sizeof(sample->generation),
 					 (void *)(interp + target->in_generation)))
@@ -106,6 +107,8 @@ static __always_inline void fill_state(struct pbp_sample *sample, const struct p
 
 		if ((state & target->ts_attached_mask) == target->ts_attached_want)
 			sample->flags |= PBP_SAMPLE_ATTACHED;
+	} else if (target->gil_tstate && read_user_u64(target->gil_tstate) == sample->tstate) {
+		sample->flags |= PBP_SAMPLE_ATTACHED;
 	}
 	if (target->ts_exception != PBP_NONE &&
 	    scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_exception))

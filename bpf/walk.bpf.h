@@ -43,21 +43,51 @@ static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
 	return hash ^ hash >> 32;
 }
 
+/* Fold in the string at `address`. What cannot be read counts as empty. Called twice, and kept out of line.
+ */
+static __attribute__((noinline)) __u64 fold_string(struct walker *walker, __u64 hash, __u64 address)
+{
+	const struct pbp_target *target = walker->target;
+	struct pbp_string *string = &walker->scratch->string;
+
+	__builtin_memset(string, 0, sizeof(*string));
+	bpf_probe_read_user(string, __builtin_offsetof(struct pbp_string, tail),
+			    (void *)(address + target->st_length));
+	if (string->hash == PBP_STRING_NO_HASH)
+		bpf_probe_read_user(string->tail, PBP_STRING_TAIL,
+				    (void *)(address + pbp_string_end(target, string) - PBP_STRING_TAIL));
+	return pbp_fold_string(hash, string);
+}
+
 /*
  * Identity of the code object at `code`: tells it from an earlier one at the same address. 0 when unreadable.
+ * Where CPython does not number code objects, all that one is made of is looked at, and since the memory of
+ * its parts is used again as well, the characters of its names.
  */
 static __always_inline __u32 read_ident(struct walker *walker, __u64 code)
 {
 	const struct pbp_target *target = walker->target;
 	__u64 *words = (__u64 *)walker->scratch->ident;
 	__u32 bytes = target->co_ident_bytes & (PBP_IDENT_BYTES - 1);
+	__u64 name, file, hash;
 
 	if (target->co_ident == PBP_NONE)
 		return 0;
-	words[0] = words[1] = words[2] = words[3] = 0;
+	__builtin_memset(words, 0, PBP_IDENT_BYTES);
 	if (bpf_probe_read_user(words, bytes, (void *)(code + target->co_ident)))
 		return 0;
-	return bytes == 4 ? (__u32)words[0] : pbp_ident_fold(words, PBP_IDENT_BYTES / 8);
+	if (bytes == 4)
+		return (__u32)words[0];
+	hash = pbp_fold(0, words, PBP_IDENT_WORDS);
+	if (target->st_length != PBP_NONE) {
+		name = scratch_u64(walker->scratch->ident, PBP_IDENT_BYTES,
+				   target->co_name - target->co_ident);
+		file = scratch_u64(walker->scratch->ident, PBP_IDENT_BYTES,
+				   target->co_filename - target->co_ident);
+		hash = fold_string(walker, hash, name);
+		hash = fold_string(walker, hash, file);
+	}
+	return (__u32)(hash >> 32);
 }
 
 static __always_inline __u32 ident_of(struct walker *walker, __u64 code)
@@ -97,6 +127,18 @@ static __always_inline int load_frame(struct walker *walker, __u64 address)
 	return offset;
 }
 
+/* The frame recorded last was called from C. */
+static __always_inline void note_c_below(struct walker *walker)
+{
+	struct walk *walk = &walker->scratch->walk;
+	__u32 i = walk->count - 1;
+
+	if (i < PBP_MAX_FRAMES) {
+		walker->scratch->frames[i].flags |= PBP_FRAME_C_BELOW;
+		walk->hash = hash_mix(walk->hash, PBP_FRAME_C_BELOW);
+	}
+}
+
 static __always_inline void record_frame(struct walker *walker, __u64 code, __u64 instr)
 {
 	struct walk *walk = &walker->scratch->walk;
@@ -124,18 +166,6 @@ static __always_inline void record_frame(struct walker *walker, __u64 code, __u6
 	walk->count = i + 1;
 }
 
-/* A C entry marker: the frame recorded last was called from C. */
-static __always_inline void record_marker(struct walker *walker, __u64 frame)
-{
-	struct walk *walk = &walker->scratch->walk;
-	__u32 i = walk->count - 1;
-
-	if (i < PBP_MAX_FRAMES && frame != walk->base_frame) {
-		walker->scratch->frames[i].flags |= PBP_FRAME_C_BELOW;
-		walk->hash = hash_mix(walk->hash, PBP_FRAME_C_BELOW);
-	}
-}
-
 /* One frame. Returns 1 when the walk is over. */
 static long walk_step(__u32 step, struct walker *walker)
 {
@@ -158,7 +188,8 @@ static long walk_step(__u32 step, struct walker *walker)
 	if (target->fr_owner != PBP_NONE)
 		owner = bytes[target->fr_owner & (PBP_FRAME_BYTES - 1)];
 	if (target->fr_first_other_owner && owner >= target->fr_first_other_owner) {
-		record_marker(walker, address);
+		if (address != walk->base_frame)
+			note_c_below(walker);
 	} else if (walk->count >= walk->limit) {
 		return 1; /* checked here, so that a stack of just this depth is not cut before its last
 			     marker */
@@ -167,6 +198,9 @@ static long walk_step(__u32 step, struct walker *walker)
 		instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr)
 						  : scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
 		record_frame(walker, code, instr);
+		if (target->fr_all_from_c ||
+		    (target->fr_from_c != PBP_NONE && bytes[target->fr_from_c & (PBP_FRAME_BYTES - 1)]))
+			note_c_below(walker);
 		walk->last_frame = address;
 	}
 	walk->frame = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_previous);

@@ -53,7 +53,7 @@ static const char HELP_HEAD[] =
 	"       pybpfprof doctor\n"
 	"\n"
 	"Where does a running Python process spend its time? Samples its stacks on the\n"
-	"CPU clock, without stopping it, and prints a table. CPython 3.13 to 3.15, Linux\n"
+	"CPU clock, without stopping it, and prints a table. CPython 3.8 to 3.15, Linux\n"
 	"5.15 and later, x86-64; as root, or with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE.\n"
 	"\n"
 	"  -p, --pid PID[,PID...]  processes to profile, all their threads\n"

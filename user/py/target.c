@@ -154,7 +154,7 @@ static enum py_attach_error fill_layout(struct attach *attach)
 			 "_Py_DebugOffsets: thread_state or interpreter_frame is larger than supported");
 		return PY_ATTACH_UNSUPPORTED;
 	}
-	layout->interpreters_head = target->runtime + target->offsets.runtime_interpreters_head;
+	py_layout__locate(layout, &target->offsets, target->runtime);
 	for (int i = 0; i < SLOT_TRIES; i++) {
 		if (py_slot__find(layout, target->slot_how, sizeof(target->slot_how), &target->remote,
 				  &attach->runtime, attach->threads, attach->threads_cnt))
@@ -208,8 +208,10 @@ bool py_target__is_alive(struct py_target *target)
 		if (segments[i].got < segments[i].len)
 			return false;
 	}
-	return !memcmp(&header[0], "xdebugpy", 8) && header[1] == offsets->version && head &&
-	       main_thread == target->main_thread;
+	if (py_offsets__are_in_process(offsets) &&
+	    (memcmp(&header[0], "xdebugpy", 8) || header[1] != offsets->version))
+		return false;
+	return head && main_thread == target->main_thread;
 }
 
 int py_target__threads(struct py_target *target, struct py_thread *out, size_t max)
