@@ -107,7 +107,7 @@ static __always_inline void fill_state(struct pbp_sample *sample, const struct p
 
 		if ((state & target->ts_attached_mask) == target->ts_attached_want)
 			sample->flags |= PBP_SAMPLE_ATTACHED;
-	} else if (target->gil_tstate && read_user_u64(target->gil_tstate) == sample->tstate) {
+	} else if (scratch->walk.holds_gil) {
 		sample->flags |= PBP_SAMPLE_ATTACHED;
 	}
 	if (target->ts_exception != PBP_NONE &&
@@ -116,12 +116,29 @@ static __always_inline void fill_state(struct pbp_sample *sample, const struct p
 	fill_interp_state(sample, target, scratch);
 }
 
+/*
+ * Where the walk begins. In 3.11 and 3.12 an eval loop's cframe, which is on the C stack, is linked before
+ * its current_frame is set: for that moment it holds what was there before, perhaps a frame that has
+ * returned. So the walk has to come to the frame that the previous cframe is at.
+ */
 static __always_inline __u64 first_frame(const struct pbp_target *target, struct scratch *scratch)
 {
 	__u64 frame = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_frame);
+	struct walk *walk = &scratch->walk;
+	__u64 previous;
 
-	return target->cframe_frame == PBP_NONE || !frame ? frame
-							  : read_user_u64(frame + target->cframe_frame);
+	walk->unproved = 0;
+	walk->is_cut = 0;
+	walk->guesses_left = 0;
+	if (target->cframe_frame == PBP_NONE || !frame)
+		return frame;
+	if (bpf_probe_read_user(scratch->cframe, (target->cframe_frame + 16) & (PBP_CFRAME_BYTES - 1),
+				(void *)frame))
+		return 0;
+	previous = scratch_u64(scratch->cframe, PBP_CFRAME_BYTES, target->cframe_frame + 8);
+	walk->below = previous ? read_user_u64(previous + target->cframe_frame) : 0;
+	walk->unproved = 1;
+	return scratch_u64(scratch->cframe, PBP_CFRAME_BYTES, target->cframe_frame);
 }
 
 /*
@@ -202,6 +219,7 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 	walk->last_frame = 0;
 	walk->base_frame = target->ts_base_frame == PBP_NONE ? 0 : sample->tstate + target->ts_base_frame;
 	walk->hash = hash_mix(hash_seed, (__u64)target->epoch << 32 | sample->tgid);
+	walk->start_hash = walk->hash;
 	walk->leaf_instr = 0;
 	walk->count = 0;
 	walk->limit = max_frames;
@@ -251,6 +269,20 @@ static __always_inline bool take_sample(struct pbp_sample *sample, const struct 
 	return take_stack(sample, target, scratch, use_loop, urgent);
 }
 
+/* Where the interpreter keeps its current frame: a register that calls preserve. */
+static __always_inline void save_guesses(struct walk *walk, struct bpf_perf_event_data *ctx)
+{
+	bool in_user = ctx->regs.cs & 3;
+
+	walk->guesses[0] = in_user ? ctx->regs.r15 : 0;
+	walk->guesses[1] = in_user ? ctx->regs.r14 : 0;
+	walk->guesses[2] = in_user ? ctx->regs.r13 : 0;
+	walk->guesses[3] = in_user ? ctx->regs.r12 : 0;
+	walk->guesses[4] = in_user ? ctx->regs.bp : 0;
+	walk->guesses[5] = in_user ? ctx->regs.bx : 0;
+	walk->guesses[6] = walk->guesses[7] = 0;
+}
+
 static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -275,6 +307,8 @@ static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
 	count(PBP_COUNTER_TICKS);
 	if (!(ctx->regs.cs & 3))
 		sample->flags |= PBP_SAMPLE_KERNEL;
+	if (scratch->target.cframe_frame != PBP_NONE)
+		save_guesses(&scratch->walk, ctx);
 	if (take_sample(sample, &scratch->target, scratch, task, use_loop, &urgent))
 		send_sample(sample, urgent);
 	return 0;

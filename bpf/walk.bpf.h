@@ -32,6 +32,14 @@ static __always_inline __u32 scratch_u32(const __u8 *bytes, __u32 size, __u32 of
 	return *(const __u32 *)(bytes + (offset & (size - 4)));
 }
 
+static __always_inline __u64 read_user_u64(__u64 address)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_user(&value, sizeof(value), (void *)address);
+	return value;
+}
+
 /*
  * Keyed: a target that knows this code still cannot make two of its stacks collide, since it does not know
  * hash_seed.
@@ -166,44 +174,100 @@ static __always_inline void record_frame(struct walker *walker, __u64 code, __u6
 	walk->count = i + 1;
 }
 
+/*
+ * What has been walked did not lead to where it had to (first_frame): go on from the next guess, and from the
+ * frame it should have led to when there is none left.
+ */
+static __always_inline bool start_elsewhere(struct walk *walk)
+{
+	if (!walk->unproved)
+		return false;
+	walk->hash = walk->start_hash;
+	walk->leaf_instr = 0;
+	walk->last_frame = 0;
+	walk->count = 0;
+	if (walk->guesses_left) {
+		walk->frame = walk->guesses[--walk->guesses_left & (WALK_GUESSES - 1)];
+	} else {
+		walk->frame = walk->below;
+		walk->unproved = 0;
+	}
+	return true;
+}
+
+/*
+ * The chain has ended. A generator's frame may be linked to its caller a few instructions after it has become
+ * the current frame; the caller's frame is in a register then.
+ */
+static __always_inline bool ends_too_early(struct walk *walk)
+{
+	if (walk->unproved && !walk->is_cut) {
+		walk->is_cut = 1;
+		walk->guesses_left = WALK_GUESSES;
+	}
+	return start_elsewhere(walk);
+}
+
+/* At the first frame of a guess: is it one? */
+static __always_inline bool is_wrong_guess(const struct pbp_target *target, const struct walk *walk,
+					   __u64 code, bool is_marker)
+{
+	return walk->is_cut && walk->unproved && !walk->count &&
+	       (is_marker || !target->code_type ||
+		read_user_u64(code + target->co_type) != target->code_type);
+}
+
 /* One frame. Returns 1 when the walk is over. */
 static long walk_step(__u32 step, struct walker *walker)
 {
 	const struct pbp_target *target = walker->target;
 	struct walk *walk = &walker->scratch->walk;
 	__u64 address = walk->frame;
+	bool from_c = false, is_marker;
 	__u32 owner = 0;
 	__u8 *bytes;
 	__u64 code, instr;
 	int offset;
 
-	if (!address || step >= 2 * max_frames)
+	if (step >= 2 * max_frames)
 		return 1;
+	if (!address)
+		return !ends_too_early(walk);
 	offset = load_frame(walker, address);
 	if (offset < 0) {
-		walk->faulted = 1;
-		return 1;
+		walk->faulted = !start_elsewhere(walk);
+		return walk->faulted;
 	}
 	bytes = walker->scratch->window + (offset & (PBP_WINDOW_BYTES - 1));
 	if (target->fr_owner != PBP_NONE)
 		owner = bytes[target->fr_owner & (PBP_FRAME_BYTES - 1)];
-	if (target->fr_first_other_owner && owner >= target->fr_first_other_owner) {
-		if (address != walk->base_frame)
-			note_c_below(walker);
+	is_marker = target->fr_first_other_owner && owner >= target->fr_first_other_owner;
+	code = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask;
+	if (is_wrong_guess(target, walk, code, is_marker)) {
+		start_elsewhere(walk);
+		return 0;
+	}
+	if (is_marker) {
+		from_c = address != walk->base_frame;
 	} else if (walk->count >= walk->limit) {
 		return 1; /* checked here, so that a stack of just this depth is not cut before its last
 			     marker */
 	} else {
-		code = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask;
 		instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr)
 						  : scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
 		record_frame(walker, code, instr);
-		if (target->fr_all_from_c ||
-		    (target->fr_from_c != PBP_NONE && bytes[target->fr_from_c & (PBP_FRAME_BYTES - 1)]))
-			note_c_below(walker);
+		from_c = target->fr_all_from_c;
+		if (target->fr_from_c != PBP_NONE)
+			from_c = bytes[target->fr_from_c & (PBP_FRAME_BYTES - 1)] != 0;
 		walk->last_frame = address;
 	}
 	walk->frame = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_previous);
+	if (!from_c)
+		return 0;
+	note_c_below(walker);
+	if (walk->frame == walk->below)
+		walk->unproved = 0;
+	start_elsewhere(walk);
 	return 0;
 }
 

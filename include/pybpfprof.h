@@ -19,6 +19,7 @@
 #define PBP_TSTATE_BYTES 256  /* most of a thread state that is read at once */
 #define PBP_WINDOW_BYTES 4096 /* the data stack is read up to a page at a time */
 #define PBP_FRAME_BYTES	 128  /* most of a frame that is read at once */
+#define PBP_CFRAME_BYTES 32   /* most of a cframe that is read at once */
 #define PBP_IDENT_BYTES	 128  /* most of a code object's identity that is read at once */
 #define PBP_IDENT_WORDS	 12   /* ... and is folded: no version has more */
 #define PBP_MAX_THREADS	 1024 /* thread states visited by one list walk in the kernel */
@@ -55,7 +56,7 @@ struct pbp_target {
 	__u16 ts_base_frame;	/* the sentinel frame embedded in the thread state (3.15) */
 	__u32 ts_attached_mask; /* ... it is if (value & mask) == want */
 	__u32 ts_attached_want;
-	__u16 cframe_frame; /* 3.11, 3.12: offset of current_frame in the cframe */
+	__u16 cframe_frame; /* 3.11, 3.12: offset of current_frame in the cframe; the previous one follows */
 	__u16 fr_bytes;	    /* bytes of a frame to read, from its start; less than PBP_FRAME_BYTES */
 	__u16 fr_previous;
 	__u16 fr_code;
@@ -78,11 +79,14 @@ struct pbp_target {
 	__u64 gil_tstate; /* address of the pointer to the thread state that holds the GIL, where ts_attached
 			     is absent (to 3.11); 0 = unknown */
 	__u64 gc_collecting; /* address of the flag, where it is the runtime's (3.8); 0 = in_gc_collecting */
+	__u64 code_type;     /* address of the type of code objects; 0 = unknown */
 	__u16 fr_from_c;     /* a byte that is set if C called the frame, where no marker tells (3.11) */
 	__u16 st_length; /* string objects: length, then hash and state. PBP_NONE: co_ident is all there is to
 			    an identity; else the strings at co_name and co_filename belong to it */
 	__u16 st_ascii;	 /* where the characters of an ASCII string begin; PBP_STRING_TAIL at least */
 	__u16 st_compact; /* ... and those of any other */
+	__u16 co_type;	  /* type of an object */
+	__u16 reserved[3];
 };
 
 /* Records: every one starts with its type. */
@@ -274,6 +278,6 @@ _Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
 _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
 _Static_assert(sizeof(struct pbp_sample) == 352, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_code) == 1312, "pbp_code is part of the ABI");
-_Static_assert(sizeof(struct pbp_target) == 128, "pbp_target is part of the ABI");
+_Static_assert(sizeof(struct pbp_target) == 144, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024,
 	       "a record must stay far below the ring's size");

@@ -21,8 +21,8 @@ EACH_PYTHON(names, of_all_kinds)
 		char stack[64];
 
 		snprintf(stack, sizeof(stack), "<module>;%s", names[i]);
-		check_share(run, stack, 12.5, 3);
-		check(strstr(run->out, names[i]), "%s is not in the table", names[i]);
+		check_share(run, shown(stack), 12.5, 3);
+		check(strstr(run->out, shown(names[i])), "%s is not in the table", shown(names[i]));
 	}
 }
 

@@ -73,9 +73,10 @@ struct task_struct {
 struct perf_event {
 	int cpu;
 };
+/* The program has one pointer for both of these, so they are laid out not to overlap where it matters. */
 struct bpf_perf_event_data {
 	struct {
-		unsigned long cs;
+		unsigned long cs, r15, place_of_event, r14, r13, r12, bp, bx;
 	} regs;
 };
 struct bpf_perf_event_data_kern {

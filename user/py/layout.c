@@ -134,6 +134,7 @@ int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, ui
 	out->cframe_frame = short_offset(offsets->cframe_current_frame);
 	out->co_bytes = co_bytes;
 	out->co_name = offsets->code_qualname == PY_ABSENT ? offsets->code_name : offsets->code_qualname;
+	out->co_type = offsets->object_type;
 	out->co_filename = offsets->code_filename;
 	out->co_linetable = offsets->code_linetable;
 	out->fr_bytes = fr_bytes;

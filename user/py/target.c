@@ -155,6 +155,7 @@ static enum py_attach_error fill_layout(struct attach *attach)
 		return PY_ATTACH_UNSUPPORTED;
 	}
 	py_layout__locate(layout, &target->offsets, target->runtime);
+	layout->code_type = target->code_type;
 	for (int i = 0; i < SLOT_TRIES; i++) {
 		if (py_slot__find(layout, target->slot_how, sizeof(target->slot_how), &target->remote,
 				  &attach->runtime, attach->threads, attach->threads_cnt))

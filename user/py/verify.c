@@ -132,21 +132,13 @@ static bool check_code(struct verifier *verifier, py_addr code, py_addr instr)
 
 struct chain {
 	size_t sound, unsound;
-	bool ended; /* properly, or the cap was reached */
+	size_t returned; /* frames that were popped while the chain was being followed */
+	bool ended;	 /* properly, or the cap was reached */
 };
 
-/* Owner and state are as frames of this version have them. *other: it is no Python frame. */
-static bool check_kind(struct verifier *verifier, const uint8_t *bytes, bool *other)
+static bool is_running(const struct py_offsets *offsets, const uint8_t *bytes)
 {
-	const struct py_offsets *offsets = verifier->offsets;
-	uint8_t owner = offsets->frame_owner == PY_ABSENT ? 0 : bytes[offsets->frame_owner];
-
-	*other = offsets->first_other_owner && owner >= offsets->first_other_owner;
-	if (owner >= KNOWN_OWNERS)
-		return contradict(verifier, "interpreter_frame.owner reads back absurd");
-	return offsets->frame_state == PY_ABSENT ||
-	       py_frame_is_running(offsets, bytes[offsets->frame_state]) ||
-	       contradict(verifier, "frame.f_state says that a frame of a running chain is not executed");
+	return offsets->frame_state == PY_ABSENT || py_frame_is_running(offsets, bytes[offsets->frame_state]);
 }
 
 /* Frames of C code (owners from first_other_owner on) hold garbage but for the owner and the link. */
@@ -156,14 +148,21 @@ static void check_frame(struct verifier *verifier, const uint8_t *bytes, struct 
 	py_addr code = load_u64(bytes + offsets->frame_executable);
 	py_addr instr = offsets->lasti_unit ? load_u32(bytes + offsets->frame_instr)
 					    : load_u64(bytes + offsets->frame_instr);
-	bool other, sound = check_kind(verifier, bytes, &other);
+	uint32_t owner = offsets->frame_owner == PY_ABSENT ? 0 : bytes[offsets->frame_owner];
 
-	if (sound && other)
-		return;
-	if (sound && check_code(verifier, offsets->tagged_frames ? code & ~3ull : code, instr))
-		chain->sound++;
-	else
+	if (owner >= KNOWN_OWNERS) {
+		contradict(verifier, "interpreter_frame.owner reads back absurd");
 		chain->unsound++;
+	} else if (offsets->first_other_owner && owner >= offsets->first_other_owner) {
+		return;
+	} else if (!is_running(offsets, bytes)) {
+		contradict(verifier, "frame.f_state says that no frame of a running chain is executed");
+		chain->returned++;
+	} else if (check_code(verifier, offsets->tagged_frames ? code & ~3ull : code, instr)) {
+		chain->sound++;
+	} else {
+		chain->unsound++;
+	}
 }
 
 static struct chain walk_chain(struct verifier *verifier, py_addr frame)
@@ -223,7 +222,7 @@ static enum outcome check_thread(struct verifier *verifier, py_addr tstate)
 	if (!read_first_frame(verifier, tstate, &frame))
 		return FAILED;
 	chain = walk_chain(verifier, frame);
-	if (chain.ended && !chain.sound && !chain.unsound) {
+	if (chain.ended && !chain.sound && !chain.unsound && !chain.returned) {
 		if (has_empty_data_stack(verifier, tstate))
 			return NO_FRAMES;
 		contradict(verifier,
