@@ -66,7 +66,8 @@ static size_t choose(const struct python **chosen, const char *const *versions, 
 	size_t count = 0;
 
 	for (size_t i = 0; versions[i]; i++) {
-		const struct python *python = pythons__find(versions[i], kind) ?: pythons__find(versions[i], NULL);
+		const struct python *python =
+			pythons__find(versions[i], kind) ?: pythons__find(versions[i], NULL);
 
 		if (python)
 			chosen[count++] = python;
@@ -100,9 +101,10 @@ static struct criterion_test_params filtered(bool (*takes)(const struct python *
 	return copy_of(chosen, count);
 }
 
-static bool is_release(const struct python *python)
+/* Debian has no libpython of its debug build, nor the host of what is its own. */
+static bool is_embeddable(const struct python *python)
 {
-	return python__is_supported(python) && !python->debug;
+	return python__is_supported(python) && !python->debug && strcmp(python->kind, "host") != 0;
 }
 
 struct criterion_test_params supported_pythons(void)
@@ -110,9 +112,9 @@ struct criterion_test_params supported_pythons(void)
 	return filtered(python__is_supported);
 }
 
-struct criterion_test_params release_pythons(void)
+struct criterion_test_params embeddable_pythons(void)
 {
-	return filtered(is_release);
+	return filtered(is_embeddable);
 }
 
 struct criterion_test_params old_pythons(void)

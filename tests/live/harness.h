@@ -40,11 +40,11 @@
 /* A test on one Python only, pick(). */
 #define LIVE_TEST(suite, name) Test(suite, name, .fini = clean_up, .timeout = 240)
 
-struct criterion_test_params live_pythons(void);      /* the first of each version that is supported */
-struct criterion_test_params table_pythons(void);     /* of those, 3.13 and later, all of which are required */
-struct criterion_test_params supported_pythons(void); /* every one that the program supports */
-struct criterion_test_params release_pythons(void);   /* of those, no debug builds */
-struct criterion_test_params old_pythons(void);	      /* every one of 3.8 to 3.12 */
+struct criterion_test_params live_pythons(void);  /* the first of each version that is supported */
+struct criterion_test_params table_pythons(void); /* of those, 3.13 and later, all of which are required */
+struct criterion_test_params supported_pythons(void);  /* every one that the program supports */
+struct criterion_test_params embeddable_pythons(void); /* of those, the ones that come with a libpython */
+struct criterion_test_params old_pythons(void);	       /* every one of 3.8 to 3.12 */
 const struct python *pick(const char *version, const char *kind); /* fails the test if it is not there */
 
 #define check(condition, ...)                                                                                \
@@ -134,8 +134,8 @@ struct run *profile__run(const struct request *request);
 void check_written(const struct run *run);
 
 /*
- * Names as the Python of the last target has them: before 3.11 code knows no qualified ones, and "Thread.run;a.b" is
- * "run;b". Valid for some calls more.
+ * Names as the Python of the last target has them: before 3.11 code knows no qualified ones, and
+ * "Thread.run;a.b" is "run;b". Valid for some calls more.
  */
 const char *shown(const char *names);
 

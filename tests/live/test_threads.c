@@ -25,7 +25,8 @@ EACH_PYTHON(threads, c_code_without_the_gil)
 	struct run *run = profile(start(python, "gilfree.py"), .seconds = 0.7);
 	double holding = number_before(run->err, "% holding the GIL");
 
-	check(percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;crunch"))) > 99, "crunch has %.2f %%",
+	check(percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;crunch"))) > 99,
+	      "crunch has %.2f %%",
 	      percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;crunch"))));
 	check(holding >= 0 && holding < 5, "%.1f %% hold the GIL", holding);
 	check(run->report.samples + run->report.lost > 0.9 * 999 * run->report.cpu_s,
@@ -41,8 +42,8 @@ EACH_PYTHON(threads, that_want_the_gil)
 	double shares[8] = {0};
 	size_t threads = 0;
 
-	check(percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;spin"))) > 97, "spin has %.2f %%",
-	      percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;spin"))));
+	check(percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;spin"))) > 97,
+	      "spin has %.2f %%", percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;spin"))));
 	for (size_t i = 0; i < run->stacks.len; i++) {
 		const char *name = run->stacks.items[i].frames[0].name;
 		size_t at = 0;
@@ -66,7 +67,8 @@ EACH_PYTHON(threads, asleep)
 	struct run *run = profile(start(python, "sleepy.py", .args = {"6"}), .seconds = 0.7);
 
 	check_share(run, "<module>;busy", 100, 0.5);
-	check(!with_both(run, shown("Thread.run"), "in_sleep") && !with_both(run, shown("Thread.run"), "in_queue"),
+	check(!with_both(run, shown("Thread.run"), "in_sleep") &&
+		      !with_both(run, shown("Thread.run"), "in_queue"),
 	      "a sleeping thread has samples");
 }
 
