@@ -112,32 +112,24 @@ static bool is_proved(const struct py_probe *probe, struct remote *remote, py_ad
 	       target.code_type;
 }
 
-/* The versions that only have the section in common. */
+/* The versions that only have the section in common. One that may still come to life can be told later. */
 static void probe_each_version(struct py_probe *probe, struct remote *remote, py_addr runtime)
 {
-	struct py_probe found = {.verdict = PY_ATTACH_NOT_PYTHON}, attempt;
-	unsigned int proved = 0, live = 0;
+	struct py_probe attempt;
+	unsigned int proved = 0, hopeful = 0;
 
 	for (uint32_t minor = SECTION_FIRST_MINOR; minor <= PY_TABLE_LAST_MINOR; minor++) {
 		attempt = (struct py_probe){};
 		probe_version(&attempt, remote, runtime, RELEASE(minor));
-		if (attempt.verdict != PY_ATTACH_OK) {
-			if (found.verdict == PY_ATTACH_NOT_PYTHON || attempt.verdict == PY_ATTACH_STARTING)
-				found = attempt;
-			continue;
-		}
-		live++;
-		if (is_proved(&attempt, remote, runtime)) {
+		hopeful += attempt.verdict == PY_ATTACH_OK || attempt.verdict == PY_ATTACH_STARTING;
+		if (attempt.verdict == PY_ATTACH_OK && is_proved(&attempt, remote, runtime)) {
 			proved++;
 			*probe = attempt;
 		}
 	}
 	if (proved == 1)
 		return;
-	*probe = found;
-	if (!live && found.verdict == PY_ATTACH_STARTING)
-		return;
-	probe->verdict = live ? PY_ATTACH_STARTING : PY_ATTACH_UNSUPPORTED; /* later there may be a frame */
+	probe->verdict = hopeful ? PY_ATTACH_STARTING : PY_ATTACH_UNSUPPORTED;
 	snprintf(probe->reason, sizeof(probe->reason),
 		 "its file does not tell its version of Python, and no frame of it does");
 }
