@@ -82,6 +82,15 @@ struct criterion_test_params table_pythons(void)
 	return copy_of(chosen, choose(chosen, PYTHONS_REQUIRED, "debian"));
 }
 
+struct criterion_test_params kinds_of_python(void)
+{
+	static const char *const old[] = {"3.9", "3.11", NULL};
+	const struct python *chosen[32];
+	size_t count = choose(chosen, old, "pyenv");
+
+	return copy_of(chosen, count + choose(chosen + count, PYTHONS_REQUIRED, "debian"));
+}
+
 struct criterion_test_params live_pythons(void)
 {
 	const struct python *chosen[32];

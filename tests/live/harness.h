@@ -34,13 +34,17 @@
 	}                                                                                                    \
 	ParameterizedTest(const struct python *python, suite, name, .fini = clean_up, .timeout = 240)
 
+/* ... for each way of laying out frames, where one version more would only take time */
+#define EACH_KIND(suite, name) EACH_OF(kinds_of_python, suite, name)
 /* ... for each that has a table of its own offsets (3.13 and later). */
 #define EACH_WITH_TABLE(suite, name) EACH_OF(table_pythons, suite, name)
 
 /* A test on one Python only, pick(). */
 #define LIVE_TEST(suite, name) Test(suite, name, .fini = clean_up, .timeout = 240)
 
-struct criterion_test_params live_pythons(void);  /* the first of each version that is supported */
+struct criterion_test_params live_pythons(void); /* the first of each version that is supported */
+struct criterion_test_params
+kinds_of_python(void); /* one with frame objects, one with cframes, 3.13 and later */
 struct criterion_test_params table_pythons(void); /* of those, 3.13 and later, all of which are required */
 struct criterion_test_params supported_pythons(void);  /* every one that the program supports */
 struct criterion_test_params embeddable_pythons(void); /* of those, the ones that come with a libpython */

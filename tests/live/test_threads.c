@@ -73,7 +73,7 @@ EACH_PYTHON(threads, asleep)
 }
 
 /* Others come and go at full speed meanwhile. */
-EACH_PYTHON(threads, that_start_and_end)
+EACH_KIND(threads, that_start_and_end)
 {
 	struct run *run = profile(start(python, "threads_churn.py"), .rate = "1999", .min_samples = 500);
 	double share = percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;long")));
@@ -95,21 +95,21 @@ static void check_halves(struct run *run, const char *born)
 }
 
 /* Threads that are started during the run, and live for less than a tick, have their share. */
-EACH_PYTHON(threads, that_take_turns_with_main)
+EACH_KIND(threads, that_take_turns_with_main)
 {
 	check_halves(
 		profile(start(python, "born.py", .args = {"turns", "3"}), .rate = "199", .min_samples = 600),
 		"job");
 }
 
-EACH_PYTHON(threads, started_during_the_run)
+EACH_KIND(threads, started_during_the_run)
 {
 	check_halves(
 		profile(start(python, "born.py", .args = {"worker"}), .rate = "499", .min_samples = 1500),
 		"worker");
 }
 
-EACH_PYTHON(threads, that_do_nothing)
+EACH_KIND(threads, that_do_nothing)
 {
 	struct run *run = profile(start(python, "threads_churn.py", .args = {"empty"}), .rate = "4999",
 				  .min_samples = 500);
@@ -120,7 +120,7 @@ EACH_PYTHON(threads, that_do_nothing)
 }
 
 /* One thread at a time, named as its function: ids and addresses of thread states are used again. */
-EACH_PYTHON(threads, whose_ids_repeat)
+EACH_KIND(threads, whose_ids_repeat)
 {
 	struct run *run = profile(start(python, "threads_churn.py", .args = {"redblue"}), .rate = "4999",
 				  .seconds = 1.5, .min_samples = 1000, .args = {"-t"});
@@ -135,7 +135,7 @@ EACH_PYTHON(threads, whose_ids_repeat)
 	      "a stack of two threads");
 }
 
-EACH_PYTHON(threads, whose_names_are_ever_new)
+EACH_KIND(threads, whose_names_are_ever_new)
 {
 	struct run *run = profile(start(python, "threads_churn.py", .args = {"jobs"}), .rate = "1999",
 				  .seconds = 2, .min_samples = 500);
