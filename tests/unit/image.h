@@ -272,7 +272,11 @@ static inline void image__init(struct image *image, int minor)
 		image__set_version(image, i, 1000 + i);
 		image__make_string(image, i, 0);
 		image__make_string(image, i, 1);
+		/* One line table for all, of no bytes. */
+		image__put(image__code(image, i) + target->layout.co_linetable,
+			   image__string(image, IMAGE_CODES, 0), 8);
 	}
+	target->code_type = target->layout.code_type;
 	image__reset_stack(image);
 }
 

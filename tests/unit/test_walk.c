@@ -4,6 +4,7 @@
  * code objects that are recycled. What user space reads of the same images (py/tail.c) must be the same.
  */
 #include "kernel_side.h"
+#include "py/code.h"
 #include "py/tail.h"
 
 /* ---- chains ---- */
@@ -516,6 +517,66 @@ Test(walk, recycled_code_without_a_number)
 		}
 		image__free(&image);
 	}
+}
+
+static struct strtab *strings;
+
+/* Load the codes of the frames sent from the process; the state of the one that was changed meanwhile. */
+static enum py_code_state load_changed(uint32_t changed)
+{
+	struct code_cache cache;
+	enum py_code_state state = PY_CODE_INVALID;
+
+	code_cache__init(&cache, strings);
+	cr_assert_eq(code_cache__load(&cache, &image.target, sent.frames, sent.stack->count, true), 0);
+	for (size_t i = 0; i < cache.codes.len; i++) {
+		const struct py_code *code = &cache.codes.items[i];
+		uint32_t number = (code->address - image__code(&image, 0)) / IMAGE_CODE_BYTES;
+		char name[64];
+
+		if (number == changed)
+			state = code->state;
+		else
+			cr_assert_eq(code->state, PY_CODE_OK, "code %u is in state %d", number, code->state);
+		if (code->state != PY_CODE_OK)
+			continue;
+		sprintf(name, "name_%u", number);
+		cr_expect_str_eq(strtab__get(strings, code->function), name);
+		sprintf(name, "/usr/lib/python3/file_%u.py", number);
+		cr_expect_str_eq(strtab__get(strings, code->file), name);
+	}
+	code_cache__free(&cache);
+	return state;
+}
+
+/* What user space reads a moment later is the sampled code object's, or it is not used. */
+Test(walk, names_that_are_read_later)
+{
+	cr_assert_eq(strtab__new(&strings), 0);
+	for (int minor = 8; minor <= 11; minor++) {
+		char *text;
+
+		start(minor);
+		push_ordinary();
+		take_tick();
+		cr_expect_eq(load_changed(1), PY_CODE_OK);
+		image__put(image__string(&image, 1, 0) + 24, 77, 8);
+		cr_expect_eq(load_changed(1), PY_CODE_OK, "its name's hash has been computed meanwhile");
+		image__put(image__string(&image, 1, 1) + 24, 78, 8);
+		cr_expect_eq(load_changed(1), PY_CODE_OK, "... and its file's");
+		text = (char *)(uintptr_t)image__string(&image, 2, 1) +
+		       image.target.offsets.unicode_ascii_size;
+		text[20]++;
+		cr_expect_eq(load_changed(2), PY_CODE_GONE, "another file");
+		text[20]--;
+		image__put(image__string(&image, 3, 0) + 24, 79, 8);
+		cr_expect_eq(load_changed(3), PY_CODE_GONE, "another name, by its hash");
+		image__put(image__string(&image, 3, 0) + 24, 3 * 77, 8);
+		image__set_version(&image, 0, 4711);
+		cr_expect_eq(load_changed(0), PY_CODE_GONE, "another first line");
+		image__free(&image);
+	}
+	strtab__free(strings);
 }
 
 /* The GIL is another thread's: then the slot tells, and the thread is said not to hold it. */

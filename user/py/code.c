@@ -402,8 +402,7 @@ static bool is_whole(const struct part *part)
 	return part->len + part->rest_len >= part->want;
 }
 
-/* From the length on, which comes after the reference count and the type; what lies behind the end is
- * another's. */
+/* From the length on: the reference count before it may change, and what lies behind the end is another's. */
 static bool is_same_string(const struct pbp_target *layout, const struct part *part, const uint8_t *again)
 {
 	size_t from = layout->st_length, end = min_u64(part->want, min_u64(part->len, STRING_BYTES));

@@ -31,6 +31,18 @@ static uint32_t fold(const struct pbp_target *layout, const struct ident *ident)
 	return (uint32_t)(hash >> 32);
 }
 
+/* The end of a string, which with a short one is part of its header, too; with the hash as in `out`. */
+static void load_tail(const struct pbp_target *layout, struct pbp_string *out, const uint8_t *bytes,
+		      uint64_t end)
+{
+	uint64_t hash_at = layout->st_length + offsetof(struct pbp_string, hash);
+	uint8_t *tail = (uint8_t *)out->tail;
+
+	for (uint64_t i = 0, at = end - PBP_STRING_TAIL; i < PBP_STRING_TAIL; i++, at++)
+		tail[i] =
+			at - hash_at < sizeof(out->hash) ? ((uint8_t *)&out->hash)[at - hash_at] : bytes[at];
+}
+
 static void load_name(const struct pbp_target *layout, struct pbp_string *out, struct py_ident_part part,
 		      bool without_hash)
 {
@@ -43,7 +55,7 @@ static void load_name(const struct pbp_target *layout, struct pbp_string *out, s
 		out->hash = PBP_STRING_NO_HASH;
 	end = pbp_string_end(layout, out);
 	if (out->hash == PBP_STRING_NO_HASH && end >= PBP_STRING_TAIL && end <= part.len)
-		memcpy(out->tail, part.bytes + end - PBP_STRING_TAIL, PBP_STRING_TAIL);
+		load_tail(layout, out, part.bytes, end);
 }
 
 /* Bit i of `without_hash`: as it was before name i had a hash. */

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 /*
- * A _PyRuntime at `runtime`, found by section or symbol, whose memory has no cookie: what py_probe__run says of
- * those that have one. Sets probe->verdict and reason, and offsets with OK and STARTING. `bias` is where the
- * file is loaded.
+ * A _PyRuntime at `runtime`, found by section or symbol, whose memory has no cookie: what py_probe__run says
+ * of those that have one. Sets probe->verdict and reason, and offsets with OK and STARTING. `bias` is where
+ * the file is loaded.
  */
 void py_old__probe(struct py_probe *probe, struct remote *remote, py_addr runtime,
 		   const struct image_file *file, uint64_t bias);

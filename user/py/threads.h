@@ -14,6 +14,7 @@
 int py_threads__list(struct remote *remote, const struct py_offsets *offsets, py_addr runtime,
 		     struct py_thread *out, size_t max);
 
-/* The innermost frame of a thread state, 0 = it has none. 0, -EFAULT when that cannot be read, else -errno. */
+/* The innermost frame of a thread state, 0 = it has none. 0, -EFAULT when that cannot be read, else -errno.
+ */
 int py_threads__first_frame(struct remote *remote, const struct py_offsets *offsets, py_addr tstate,
 			    py_addr *frame);

@@ -69,8 +69,7 @@ static bool check_object(struct verifier *verifier, py_addr object, const char *
 	return is_of_type(verifier, object, type_name, &type) || contradict(verifier, field);
 }
 
-/* In 3.11 and 3.12 a frame that has not started has its instruction pointer one unit ahead of the bytecode.
- */
+/* In 3.11 and 3.12 the pointer of a frame that has not started is one unit ahead of the bytecode. */
 static bool is_in_bytecode(const struct py_offsets *offsets, py_addr code, const uint8_t *bytes,
 			   py_addr instr)
 {
