@@ -58,7 +58,7 @@ struct ident_entry {
 	__u64 ident;
 };
 
-#define WALK_GUESSES 8 /* a power of two */
+#define WALK_GUESSES 6 /* registers */
 
 /* A walk in progress. */
 struct walk {
@@ -82,7 +82,7 @@ struct walk {
 	__u32 unproved; /* ... and whether the walk has yet to come to it */
 	__u32 is_cut;	/* the frame it began at has no caller (yet) ... */
 	__u32 guesses_left;
-	__u64 guesses[WALK_GUESSES]; /* ... and these, from registers, may point to it */
+	__u64 guesses[8]; /* ... and WALK_GUESSES of these, from registers, may point to it */
 };
 
 /*

@@ -269,20 +269,6 @@ static __always_inline bool take_sample(struct pbp_sample *sample, const struct 
 	return take_stack(sample, target, scratch, use_loop, urgent);
 }
 
-/* Where the interpreter keeps its current frame: a register that calls preserve. */
-static __always_inline void save_guesses(struct walk *walk, struct bpf_perf_event_data *ctx)
-{
-	bool in_user = ctx->regs.cs & 3;
-
-	walk->guesses[0] = in_user ? ctx->regs.r15 : 0;
-	walk->guesses[1] = in_user ? ctx->regs.r14 : 0;
-	walk->guesses[2] = in_user ? ctx->regs.r13 : 0;
-	walk->guesses[3] = in_user ? ctx->regs.r12 : 0;
-	walk->guesses[4] = in_user ? ctx->regs.bp : 0;
-	walk->guesses[5] = in_user ? ctx->regs.bx : 0;
-	walk->guesses[6] = walk->guesses[7] = 0;
-}
-
 static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -307,8 +293,6 @@ static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
 	count(PBP_COUNTER_TICKS);
 	if (!(ctx->regs.cs & 3))
 		sample->flags |= PBP_SAMPLE_KERNEL;
-	if (scratch->target.cframe_frame != PBP_NONE)
-		save_guesses(&scratch->walk, ctx);
 	if (take_sample(sample, &scratch->target, scratch, task, use_loop, &urgent))
 		send_sample(sample, urgent);
 	return 0;

@@ -187,7 +187,7 @@ static __always_inline bool start_elsewhere(struct walk *walk)
 	walk->last_frame = 0;
 	walk->count = 0;
 	if (walk->guesses_left) {
-		walk->frame = walk->guesses[--walk->guesses_left & (WALK_GUESSES - 1)];
+		walk->frame = walk->guesses[--walk->guesses_left & 7];
 	} else {
 		walk->frame = walk->below;
 		walk->unproved = 0;
@@ -203,7 +203,10 @@ static __always_inline bool ends_too_early(struct walk *walk)
 {
 	if (walk->unproved && !walk->is_cut) {
 		walk->is_cut = 1;
-		walk->guesses_left = WALK_GUESSES;
+		/* r15, r14, r13, r12, rbp, rbx as the program had them: those that calls preserve. */
+		if (!bpf_probe_read_kernel(walk->guesses, WALK_GUESSES * 8,
+					   (void *)bpf_task_pt_regs(bpf_get_current_task_btf())))
+			walk->guesses_left = WALK_GUESSES;
 	}
 	return start_elsewhere(walk);
 }

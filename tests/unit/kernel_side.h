@@ -11,8 +11,7 @@
 #include "../../bpf/pybpfprof.bpf.c"
 
 static struct image image;
-static bool user_mode = true;		     /* what is interrupted ... */
-static struct bpf_perf_event_data registers; /* ... and what it has in them */
+static bool user_mode = true; /* what is interrupted */
 
 /* What one tick sent. */
 static struct {
@@ -72,12 +71,10 @@ static void tick_of(struct perf_event *event, bool use_loop)
 	union {
 		struct bpf_perf_event_data_kern kern;
 		struct bpf_perf_event_data data;
-	} context = {.data = registers};
+	} context = {.kern.event = event};
 
-	_Static_assert(offsetof(struct bpf_perf_event_data, regs.place_of_event) ==
-			       offsetof(struct bpf_perf_event_data_kern, event),
+	_Static_assert(sizeof(context.data) <= offsetof(struct bpf_perf_event_data_kern, event),
 		       "no overlap");
-	context.kern.event = event;
 	context.data.regs.cs = user_mode ? 3 : 0;
 
 	host_forget_records();

@@ -143,6 +143,28 @@ static uint16_t find_base_frame(struct attach *attach)
 	return distance < PBP_NONE ? distance : PBP_NONE;
 }
 
+/*
+ * To 3.11 the runtime points to the thread state that holds the GIL. If what is there is none, as might be in
+ * a build with other options, nothing is said of the GIL.
+ */
+static void check_gil(struct attach *attach)
+{
+	struct pbp_target *layout = &attach->target->layout;
+	py_addr holder;
+
+	for (int i = 0; layout->gil_tstate && i < SLOT_TRIES; i++) {
+		if (remote__read(&attach->target->remote, layout->gil_tstate, &holder, 8))
+			break;
+		if (!holder)
+			return;
+		for (size_t j = 0; j < attach->threads_cnt; j++)
+			if (attach->threads[j].tstate == holder)
+				return;
+		list_threads(attach);
+	}
+	layout->gil_tstate = 0;
+}
+
 static enum py_attach_error fill_layout(struct attach *attach)
 {
 	struct py_target *target = attach->target;
@@ -156,6 +178,7 @@ static enum py_attach_error fill_layout(struct attach *attach)
 	}
 	py_layout__locate(layout, &target->offsets, target->runtime);
 	layout->code_type = target->code_type;
+	check_gil(attach);
 	for (int i = 0; i < SLOT_TRIES; i++) {
 		if (py_slot__find(layout, target->slot_how, sizeof(target->slot_how), &target->remote,
 				  &attach->runtime, attach->threads, attach->threads_cnt))
