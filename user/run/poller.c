@@ -11,6 +11,7 @@
 #include "os/stop.h"
 #include "os/task.h"
 #include "py/marker.h"
+#include "py/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -198,6 +199,15 @@ static int add_lane(struct polled *polled, const struct py_thread *thread, pid_t
 	return err;
 }
 
+static bool has_task(const struct polled *polled, pid_t tid)
+{
+	struct task_probe probe;
+	bool has = !task_probe__open(&probe, polled->process->pid, tid);
+
+	task_probe__close(&probe);
+	return has;
+}
+
 static bool is_same_thread(const struct lane *lane, const struct py_thread *thread, pid_t tid)
 {
 	const struct py_thread *known = &lane->stack.thread;
@@ -209,13 +219,20 @@ static bool is_same_thread(const struct lane *lane, const struct py_thread *thre
 /* One thread state of the lists: known already, or new. */
 static int note_thread(struct polled *polled, const struct py_thread *thread)
 {
-	pid_t tid = outer_tid(polled, thread->native_thread_id);
 	struct lane *lane = find_lane(polled, thread->tstate);
+	uint64_t native = thread->native_thread_id;
+	bool guessed = !native;
+	pid_t tid;
 
-	/* A thread state that no thread runs yet has no ids; one that is being torn down may be listed twice.
-	 */
+	/* A thread state that no thread runs yet has no ids; one that is being torn down may be listed twice. */
 	if (!thread->thread_id)
 		return 0;
+	if (guessed)
+		native = py_threads__native_id(&polled->process->target.remote, thread->thread_id);
+	tid = outer_tid(polled, native);
+	/* Without an id of its own it is looked at as what holds the GIL or does not. */
+	if (guessed && tid && !has_task(polled, tid))
+		tid = 0;
 	if (lane && is_same_thread(lane, thread, tid)) {
 		lane->found = true;
 		return 0;
