@@ -41,6 +41,10 @@ ReportHook(PRE_ALL)(struct criterion_test_set *tests)
 	for (size_t i = 0; i < count; i++)
 		if (!python__is_supported(&pythons[i]))
 			printf(" %s (%s)", pythons[i].version, pythons[i].kind);
+	printf("; NOT HERE, SO NOT TESTED:");
+	for (size_t i = 0; PYTHONS_FREE_THREADED[i]; i++)
+		if (!pythons__find(PYTHONS_FREE_THREADED[i], NULL))
+			printf(" %s", PYTHONS_FREE_THREADED[i]);
 	printf("\n");
 	fflush(stdout);
 }
@@ -75,28 +79,33 @@ static size_t choose(const struct python **chosen, const char *const *versions, 
 	return count;
 }
 
+/* Those of 3.13 and later, after the old ones. */
+static struct criterion_test_params with_newer(const char *const *old)
+{
+	const struct python *chosen[32];
+	size_t count = choose(chosen, old, "pyenv");
+
+	count += choose(chosen + count, PYTHONS_REQUIRED, "debian");
+	return copy_of(chosen, count + choose(chosen + count, PYTHONS_FREE_THREADED, "built"));
+}
+
 struct criterion_test_params table_pythons(void)
 {
-	const struct python *chosen[16];
+	static const char *const none[] = {NULL};
 
-	return copy_of(chosen, choose(chosen, PYTHONS_REQUIRED, "debian"));
+	return with_newer(none);
 }
 
 struct criterion_test_params kinds_of_python(void)
 {
 	static const char *const old[] = {"3.9", "3.11", NULL};
-	const struct python *chosen[32];
-	size_t count = choose(chosen, old, "pyenv");
 
-	return copy_of(chosen, count + choose(chosen + count, PYTHONS_REQUIRED, "debian"));
+	return with_newer(old);
 }
 
 struct criterion_test_params live_pythons(void)
 {
-	const struct python *chosen[32];
-	size_t old = choose(chosen, PYTHONS_OLD, "pyenv");
-
-	return copy_of(chosen, old + choose(chosen + old, PYTHONS_REQUIRED, "debian"));
+	return with_newer(PYTHONS_OLD);
 }
 
 static struct criterion_test_params filtered(bool (*takes)(const struct python *python))

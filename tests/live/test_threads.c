@@ -23,7 +23,7 @@ static uint64_t with_both(const struct run *run, const char *a, const char *b)
 EACH_PYTHON(threads, c_code_without_the_gil)
 {
 	struct run *run = profile(start(python, "gilfree.py"), .seconds = 0.7);
-	double holding = number_before(run->err, "% holding the GIL");
+	double holding = number_before(run->err, python->free_threaded ? "% attached" : "% holding the GIL");
 
 	check(percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;crunch"))) > 99,
 	      "crunch has %.2f %%",
