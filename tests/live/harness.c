@@ -83,11 +83,31 @@ struct criterion_test_params table_pythons(void)
 	return copy_of(chosen, choose(chosen, PYTHONS_REQUIRED, "debian"));
 }
 
+/* One of each way that frames are kept, for a second run over the same tests. */
+static struct criterion_test_params few_pythons(void)
+{
+	static const char *const old[] = {"3.9", "3.11", NULL}, *const new[] = {"3.13", "3.15", NULL};
+	const struct python *chosen[32];
+	size_t count = choose(chosen, old, "pyenv");
+
+	return copy_of(chosen, count + choose(chosen + count, new, "debian"));
+}
+
+static bool wants_few(void)
+{
+	const char *few = getenv("PYBPFPROF_FEW");
+
+	return few && *few;
+}
+
 struct criterion_test_params kinds_of_python(void)
 {
 	static const char *const old[] = {"3.9", "3.11", NULL};
 	const struct python *chosen[32];
 	size_t count = choose(chosen, old, "pyenv");
+
+	if (wants_few())
+		return few_pythons();
 
 	return copy_of(chosen, count + choose(chosen + count, PYTHONS_REQUIRED, "debian"));
 }
@@ -97,6 +117,8 @@ struct criterion_test_params live_pythons(void)
 	const struct python *chosen[32];
 	size_t old = choose(chosen, PYTHONS_OLD, "pyenv");
 
+	if (wants_few())
+		return few_pythons();
 	return copy_of(chosen, old + choose(chosen + old, PYTHONS_REQUIRED, "debian"));
 }
 
