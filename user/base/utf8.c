@@ -161,3 +161,12 @@ size_t utf8_fit_end(const char *s, size_t len, size_t columns)
 	}
 	return pos;
 }
+
+size_t utf8_fit_bytes(const char *s, size_t len, size_t max)
+{
+	if (len <= max)
+		return len;
+	while (max && is_continuation(s[max]))
+		max--;
+	return max;
+}

@@ -35,3 +35,6 @@ size_t utf8_fit(const char *s, size_t len, size_t columns);
 
 /* Offset of the longest end of a text that fits in `columns`; never starts with a loose accent. */
 size_t utf8_fit_end(const char *s, size_t len, size_t columns);
+
+/* Bytes of the longest beginning that has at most `max` bytes and ends with a whole character. */
+size_t utf8_fit_bytes(const char *s, size_t len, size_t max);

@@ -12,6 +12,9 @@
 #include "os/proc.h"
 #include "os/source.h"
 #include "os/task.h"
+#include "py/locals.h"
+#include "py/object.h"
+#include "py/thread_names.h"
 #include "py/unwind.h"
 #include "run/process.h"
 
@@ -25,6 +28,7 @@
 #define THREADS_MAX  65536
 #define NATIVES_MAX  65536
 #define FRAMES_MAX   (1u << 20) /* of all stacks: beyond, bases are cut off */
+#define VALUES_MAX   (1u << 18) /* ... and of variables: beyond, frames come without them */
 /* Stacks that are read in one call: so many, and with so much memory to copy. */
 #define BATCH_THREADS	   256
 #define BATCH_NEW_THREADS  16
@@ -44,6 +48,7 @@ struct watched {
 	enum unwind_result before;
 	size_t last_count; /* frames at the reading before */
 	struct dump_thread made;
+	VEC(size_t) raw; /* for each frame that was made, its number in the stack */
 };
 
 struct dumper {
@@ -56,8 +61,10 @@ struct dumper {
 	bool same_ids;
 	VEC(struct watched *) watched;
 	VEC(struct thread_stack *) batch;
-	size_t frames; /* in all that was made */
-	py_addr none;  /* None, once seen */
+	struct py_objects objects;
+	struct py_locals locals;
+	struct hmap main_names, names; /* of threads by ident: of the main interpreter, of the others */
+	size_t frames, values;	       /* in all that was made */
 };
 
 /* --- what is told when it fails --- */
@@ -90,6 +97,7 @@ static void free_watched(struct watched *watched)
 {
 	thread_stack__free(&watched->stack);
 	dump_thread__free(&watched->made);
+	vec__free(&watched->raw);
 	free(watched);
 }
 
@@ -291,23 +299,6 @@ static enum dump_gil gil_state(const struct dumper *dumper, const struct watched
 	return waits_for_gil(dumper, watched, gil, look) ? DUMP_GIL_WAITS : DUMP_GIL_NONE;
 }
 
-/* None stands for nothing here; its type is known by its name. */
-static bool is_none(struct dumper *dumper, py_addr object)
-{
-	struct py_target *target = &dumper->process.target;
-	py_addr type = 0, name = 0;
-	char text[sizeof("NoneType")] = "";
-
-	if (object == dumper->none)
-		return true;
-	if (remote__read(&target->remote, object + target->offsets.object_type, &type, 8) ||
-	    remote__read(&target->remote, type + target->offsets.type_name, &name, 8) ||
-	    remote__read(&target->remote, name, text, sizeof(text)) || memcmp(text, "NoneType", sizeof(text)))
-		return false;
-	dumper->none = object;
-	return true;
-}
-
 /*
  * An exception that is being raised is in the thread state; those being handled are a list, which begins in the
  * generator or coroutine that runs, if one does (_PyErr_GetTopmostException).
@@ -319,6 +310,7 @@ static enum dump_exception exception_state(struct dumper *dumper, const struct w
 	const uint8_t *info = py_offsets__has(offsets->thread_exc_info)
 				      ? state_field(dumper, watched, offsets->thread_exc_info, 8)
 				      : NULL;
+	const struct py_type *type = NULL;
 	uint64_t item[2];
 	py_addr at;
 
@@ -332,7 +324,10 @@ static enum dump_exception exception_state(struct dumper *dumper, const struct w
 	for (int i = 0; at && i < EXCEPTION_ITEMS; i++) {
 		if (remote__read(&dumper->process.target.remote, at, item, sizeof(item)))
 			return DUMP_EXCEPTION_UNKNOWN;
-		if (item[0] && !is_none(dumper, item[0]))
+		if (item[0])
+			type = py_object__type(&dumper->objects, item[0]);
+		/* None stands for nothing here. */
+		if (item[0] && !(type && type->kind == PY_KIND_NONE))
 			return DUMP_EXCEPTION_HANDLED;
 		at = item[1];
 	}
@@ -413,6 +408,59 @@ static bool describe_frame(struct dumper *dumper, const struct pbp_frame *raw, s
 	return true;
 }
 
+static void add_local(struct dump_thread *made, const struct py_local *local)
+{
+	struct dump_local copy = {.name = local->name, .value = local->value, .argument = local->argument};
+
+	if (!vec__push(&made->locals, copy))
+		made->frames.items[made->frames.len - 1].local_count++;
+}
+
+/* Of the frame that was made last. */
+static void make_locals(struct dumper *dumper, struct watched *watched, size_t raw)
+{
+	struct dump_thread *made = &watched->made;
+	struct dump_frame *frame = &made->frames.items[made->frames.len - 1];
+	struct py_local locals[LOCALS_MAX];
+	int count = dumper->values < VALUES_MAX
+			    ? py_locals__read(&dumper->locals, watched->stack.addresses.items[raw],
+					      &watched->stack.frames.items[raw], locals)
+			    : -E2BIG;
+
+	frame->first_local = made->locals.len;
+	frame->has_locals = count >= 0;
+	for (int i = 0; i < count; i++)
+		add_local(made, &locals[i]);
+	dumper->values += frame->local_count;
+}
+
+/* Read the variables of a frame once more: which had another value? */
+static void compare_locals(struct dumper *dumper, struct watched *watched, size_t index)
+{
+	struct dump_frame *frame = &watched->made.frames.items[index];
+	struct dump_local *known = watched->made.locals.items + frame->first_local;
+	struct py_local locals[LOCALS_MAX];
+	size_t raw = watched->raw.items[index];
+	int count = py_locals__read(&dumper->locals, watched->stack.addresses.items[raw],
+				    &watched->stack.frames.items[raw], locals);
+
+	for (size_t i = 0; i < frame->local_count; i++)
+		known[i].changed = count != (int)frame->local_count || known[i].name != locals[i].name ||
+				   known[i].value != locals[i].value;
+}
+
+static void compare_all_locals(struct dumper *dumper)
+{
+	for (size_t i = 0; i < dumper->watched.len && dumper->out->with_locals; i++) {
+		struct watched *watched = dumper->watched.items[i];
+
+		py_objects__forget(&dumper->objects);
+		for (size_t j = 0; j < watched->made.frames.len && watched->agrees; j++)
+			if (watched->made.frames.items[j].has_locals)
+				compare_locals(dumper, watched, j);
+	}
+}
+
 static int make_frames(struct dumper *dumper, struct watched *watched)
 {
 	const struct thread_stack *stack = &watched->stack;
@@ -433,8 +481,10 @@ static int make_frames(struct dumper *dumper, struct watched *watched)
 				made->frames.items[made->frames.len - 1].from_c = true;
 			continue;
 		}
-		err = vec__push(&made->frames, frame);
+		err = vec__push(&made->frames, frame) ?: vec__push(&watched->raw, i);
 		dumper->frames++;
+		if (!err && dumper->out->with_locals)
+			make_locals(dumper, watched, i);
 	}
 	return err;
 }
@@ -453,7 +503,9 @@ static int make_thread(struct dumper *dumper, struct watched *watched)
 	struct dump_thread *made = &watched->made;
 
 	dumper->frames -= made->frames.len;
-	made->frames.len = made->locals.len = 0;
+	dumper->values -= made->locals.len;
+	made->frames.len = made->locals.len = watched->raw.len = 0;
+	py_objects__forget(&dumper->objects);
 	made->stack = stack_state(watched->stack.result);
 	made->truncated = watched->stack.truncated;
 	made->tid = watched->tid;
@@ -513,6 +565,8 @@ static int read_until_agreed(struct dumper *dumper)
 		err = err ?: make_changed(dumper);
 	}
 	out->consistent = all_agree(dumper);
+	if (!err)
+		compare_all_locals(dumper);
 	return err;
 }
 
@@ -544,18 +598,61 @@ static int compare_threads(const void *a, const void *b)
 	return (x->ident > y->ident) - (x->ident < y->ident);
 }
 
+/*
+ * The frame that started a collection, which is its thread's from then on. Where a version does not tell, the
+ * thread that holds the GIL meanwhile is taken for the one that collects.
+ */
+static void mark_collector(struct dumper *dumper, struct watched *watched, const struct unwind_interp *interp)
+{
+	uint32_t offset = dumper->process.target.offsets.interp_gc_frame, first = dumper->unwinder.interp_first;
+	struct dump_thread *made = &watched->made;
+	py_addr frame;
+
+	if (!interp->readable || !interp->collecting)
+		return;
+	if (!py_offsets__has(offset) || offset < first || offset + 8 > first + dumper->unwinder.interp_len) {
+		made->collects = made->gil == DUMP_GIL_HOLDS;
+		return;
+	}
+	frame = load_u64(interp->bytes + offset - first);
+	for (size_t i = 0; frame && i < made->frames.len; i++) {
+		made->frames.items[i].collects = watched->stack.addresses.items[watched->raw.items[i]] == frame;
+		made->collects |= made->frames.items[i].collects;
+	}
+}
+
+/* The main interpreter's name for a thread goes before that of another one which the thread has entered. */
+static void read_names(struct dumper *dumper)
+{
+	py_objects__forget(&dumper->objects);
+	for (size_t i = 0; i < dumper->unwinder.interps.len; i++) {
+		const struct unwind_interp *interp = &dumper->unwinder.interps.items[i];
+		int err = py_thread_names__read(&dumper->objects, interp->address, dumper->out->strings,
+						interp->id ? &dumper->names : &dumper->main_names);
+
+		log_dbg("dumper", "names of threads in interpreter %lld: %s", (long long)interp->id,
+			err ? strerror(-err) : "read");
+	}
+}
+
 static void name_thread(struct dumper *dumper, struct dump_thread *made)
 {
+	const uint64_t *known = hmap__get(&dumper->main_names, made->ident)
+					?: hmap__get(&dumper->names, made->ident);
 	char comm[64];
 
-	if (made->tid && !proc__task_comm(dumper->process.pid, made->tid, comm, sizeof(comm)))
+	if (known && *known) {
+		made->name = *known;
+		made->name_is_python = true;
+	} else if (made->tid && !proc__task_comm(dumper->process.pid, made->tid, comm, sizeof(comm))) {
 		made->name = add_text(dumper, comm, strlen(comm));
+	}
 }
 
 static int hand_over_thread(struct dumper *dumper, struct watched *watched)
 {
-	struct dump_interpreter *interpreter =
-		interpreter_of(dumper->out, watched->stack.thread.interp_id);
+	const struct unwind_interp *interp = unwinder__interp(&dumper->unwinder, watched->stack.thread.interp);
+	struct dump_interpreter *interpreter = interp ? interpreter_of(dumper->out, interp->id) : NULL;
 	int err;
 
 	/* It ended meanwhile. */
@@ -563,6 +660,7 @@ static int hand_over_thread(struct dumper *dumper, struct watched *watched)
 		return 0;
 	watched->made.consistent = watched->agrees;
 	name_thread(dumper, &watched->made);
+	mark_collector(dumper, watched, interp);
 	err = vec__push(&interpreter->threads, watched->made);
 	if (!err)
 		watched->made = (struct dump_thread){0};
@@ -619,6 +717,7 @@ static int hand_over(struct dumper *dumper)
 		if (!interpreter_of(out, interp->id))
 			err = vec__push(&out->interpreters, interpreter);
 	}
+	read_names(dumper);
 	for (size_t i = 0; i < dumper->watched.len && !err; i++)
 		err = hand_over_thread(dumper, dumper->watched.items[i]);
 	if (out->interpreters.len)
@@ -640,6 +739,10 @@ static void close_dumper(struct dumper *dumper)
 	vec__free(&dumper->batch);
 	hmap__free(&dumper->inner_ids);
 	hmap__free(&dumper->source_lines);
+	hmap__free(&dumper->main_names);
+	hmap__free(&dumper->names);
+	py_locals__free(&dumper->locals);
+	py_objects__free(&dumper->objects);
 	sources__free(&dumper->sources);
 	unwinder__free(&dumper->unwinder);
 	process__close(&dumper->process);
@@ -656,6 +759,8 @@ static enum session_error read_process(struct dumper *dumper)
 	if (error)
 		return fail_attach(pid, error, reason);
 	unwinder__init(&dumper->unwinder, &dumper->process.target);
+	py_objects__init(&dumper->objects, &dumper->process.target);
+	py_locals__init(&dumper->locals, &dumper->objects, dumper->out->strings);
 	err = read_until_agreed(dumper) ?: hand_over(dumper);
 	/* An exec meanwhile: what was read of the old program's addresses means nothing. */
 	if (!err && !py_target__is_alive(&dumper->process.target))
