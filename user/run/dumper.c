@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #define READINGS_MAX 20
 #define THREADS_MAX  65536
@@ -33,6 +34,8 @@
 #define BATCH_THREADS	   256
 #define BATCH_NEW_THREADS  16
 #define BATCH_BYTES	   (64u << 20)
+#define STATE_LOOKS	   5
+#define STATE_PAUSE_NS	   100000
 #define GIL_STRUCT_BYTES   208	    /* struct _gil_runtime_state with its mutexes and condition variables */
 #define STATUS_HOLDS_GIL   (1u << 5) /* of PyThreadState._status in 3.13 */
 #define EXCEPTION_ITEMS    64
@@ -359,6 +362,38 @@ static void take_state(struct dumper *dumper, struct watched *watched)
 	made->exception = exception_state(dumper, watched);
 }
 
+/*
+ * A thread that waits for the GIL runs for some microseconds every 5 ms, to ask for it. So one that was found
+ * running, and does not hold it, is looked at again.
+ */
+static void settle_state(struct dumper *dumper)
+{
+	bool again = true;
+
+	for (int i = 0; i < STATE_LOOKS && again; i++) {
+		again = false;
+		for (size_t j = 0; j < dumper->watched.len; j++) {
+			struct watched *watched = dumper->watched.items[j];
+			struct dump_thread *made = &watched->made;
+			struct task_look look;
+
+			if (made->run != DUMP_RUNNING || made->gil == DUMP_GIL_HOLDS ||
+			    made->gil == DUMP_GIL_UNKNOWN)
+				continue;
+			look = look_at(dumper, watched->tid);
+			again = true;
+			if (waits_for_gil(dumper, watched, gil_of(dumper, watched), &look) &&
+			    look.state == TASK_WAITING) {
+				made->gil = DUMP_GIL_WAITS;
+				made->run = DUMP_WAITING;
+				made->wait = task__syscall_name(look.syscall);
+			}
+		}
+		if (again)
+			nanosleep(&(struct timespec){.tv_nsec = STATE_PAUSE_NS}, NULL);
+	}
+}
+
 /* --- frames --- */
 
 static uint32_t add_text(struct dumper *dumper, const char *text, size_t len)
@@ -565,8 +600,10 @@ static int read_until_agreed(struct dumper *dumper)
 		err = err ?: make_changed(dumper);
 	}
 	out->consistent = all_agree(dumper);
-	if (!err)
+	if (!err) {
+		settle_state(dumper);
 		compare_all_locals(dumper);
+	}
 	return err;
 }
 
