@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dump: what it says of processes that stand still at interesting places, against what they are known to do and
- * against CPython's own reader; values of variables; threads that run; who may do it; and what is refused.
+ * dump: what it says of processes that stand still at interesting places, against what they are known to do
+ * and against CPython's own reader; values of variables; threads that run; who may do it; and what is
+ * refused.
  */
 #include "../unit/json_check.h"
 #include "harness.h"
@@ -109,8 +110,9 @@ static struct run *run_reference(const struct target *target, const char *dump)
 {
 	const struct python *reader = pick("3.15", "debian");
 	char home[300], loader[400], libraries[300], program[300], pid[16];
-	const char *argv[] = {"env",   home, loader, "--library-path", libraries, program, "tests/live/reference.py",
-			      pid, dump, NULL};
+	const char *argv[] = {
+		"env", home, loader, "--library-path", libraries, program, "tests/live/reference.py",
+		pid,   dump, NULL};
 
 	snprintf(home, sizeof(home), "PYTHONHOME=%s/usr", reader->root);
 	snprintf(libraries, sizeof(libraries), "%s/usr/lib/x86_64-linux-gnu", reader->root);
@@ -121,8 +123,8 @@ static struct run *run_reference(const struct target *target, const char *dump)
 }
 
 /*
- * A thread that waits for the GIL wakes up every 5 ms to ask for it, and the two look at different moments: its
- * state may have to be looked at again.
+ * A thread that waits for the GIL wakes up every 5 ms to ask for it, and the two look at different moments:
+ * its state may have to be looked at again.
  */
 static struct run *compare_once(struct target *target)
 {
@@ -177,7 +179,8 @@ EACH_PYTHON(dump, text_of_threads)
 	snprintf(head, sizeof(head), "Process %d: ", target->pid);
 	check(!strncmp(run->out, head, strlen(head)), "it begins with: %.80s", run->out);
 	check_has(run, ", 5 threads; two readings agree\n");
-	snprintf(head, sizeof(head), "\nThread %d (MainThread) idle (clock_nanosleep)\n    stand (", target->pid);
+	snprintf(head, sizeof(head), "\nThread %d (MainThread) idle (clock_nanosleep)\n    stand (",
+		 target->pid);
 	check_has(run, head);
 	check_has(run, "        time.sleep(1e6)\n    threads (");
 	check_has(run, " (sleeper) idle (clock_nanosleep)\n");
@@ -212,7 +215,8 @@ EACH_PYTHON(dump, exceptions)
 	check_lacks(dump_pid(target->pid, NULL, NULL), "exception");
 }
 
-/* From 3.15 on the interpreter tells which frame started the collection; before, it is the thread with the GIL. */
+/* From 3.15 on the interpreter tells which frame started the collection; before, it is the thread with the
+ * GIL. */
 EACH_PYTHON(dump, garbage_collection)
 {
 	struct target *target = start(python, "quiet.py", .args = {"gc"});
@@ -351,8 +355,9 @@ EACH_PYTHON(dump, churning)
 {
 	static const struct {
 		const char *program, *mode;
-	} programs[] = {{"threads_churn.py", "jobs"}, {"threads_churn.py", "redblue"}, {"execs.py", NULL},
-			{"deepchurn.py", NULL},	      {"tasks.py", NULL},	       {"names.py", "hostile"}};
+	} programs[] = {{"threads_churn.py", "jobs"}, {"threads_churn.py", "redblue"},
+			{"execs.py", NULL},	      {"deepchurn.py", NULL},
+			{"tasks.py", NULL},	      {"names.py", "hostile"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
 		struct target *target = start(python, programs[i].program, .args = {programs[i].mode});
@@ -380,8 +385,9 @@ static const char as_nobody[] = "import os, sys, time\n"
 static struct run *dump_as_nobody(pid_t pid)
 {
 	char program[CHILD_PATH], text[16];
-	const char *argv[] = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "dump",
-			      "-p", text, NULL};
+	const char *argv[] = {
+		"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "dump", "-p", text,
+		NULL};
 
 	snprintf(program, sizeof(program), "%s/pybpfprof", scratch_folder(""));
 	copy_file(profiler_path(), program);
@@ -418,9 +424,20 @@ EACH_PYTHON(dump, target_is_only_read)
 						"O_RDWR",  "O_WRONLY",		 "/mem\""};
 	struct target *target = start(python, "spin.py");
 	char folder[CHILD_PATH], trace[CHILD_PATH + 16], pid[16], *text;
-	const char *argv[] = {"strace", "-f", "-s", "200", "-o", trace, "--trace=ptrace,process_vm_writev,kill,tgkill,"
+	const char *argv[] = {"strace",
+			      "-f",
+			      "-s",
+			      "200",
+			      "-o",
+			      trace,
+			      "--trace=ptrace,process_vm_writev,kill,tgkill,"
 			      "tkill,pidfd_send_signal,setns,open,openat,openat2,process_vm_readv",
-			      profiler_path(), "dump", "-p", pid, "--locals", NULL};
+			      profiler_path(),
+			      "dump",
+			      "-p",
+			      pid,
+			      "--locals",
+			      NULL};
 	struct run *run;
 
 	snprintf(folder, sizeof(folder), "%s", scratch_folder(""));
@@ -448,7 +465,8 @@ static const char hostile_files[] =
 	"    pass_on.__code__ = pass_on.__code__.replace(co_filename=name, co_firstlineno=0)\n"
 	"    return pass_on\n"
 	"function = stand\n"
-	"for name in ('/dev/zero', '/dev/tty', 'fifo', os.path.dirname(__file__) + '/fifo', '/proc/self/environ',\n"
+	"for name in ('/dev/zero', '/dev/tty', 'fifo', os.path.dirname(__file__) + '/fifo', "
+	"'/proc/self/environ',\n"
 	"             '/proc/kmsg', '../../../../../../etc/passwd', '/', '', 'x\\x1b[31m\\n', 'y' * 5000,\n"
 	"             os.path.dirname(__file__) + '/link', '\\udcff', '/proc/1/root/etc/passwd'):\n"
 	"    function = call(function, name)\n"
@@ -518,12 +536,13 @@ LIVE_TEST(dump, id_of_a_thread)
 EACH_PYTHON(dump, starting_and_ending)
 {
 	for (int i = 0; i < 15; i++) {
-		struct target *target = start(python, "brief.py", .not_ready = true,
-					      .text = "import threading\n"
-						      "for i in range(50):\n"
-						      "    t = threading.Thread(target=sum, args=(range(1000),))\n"
-						      "    t.start()\n"
-						      "t.join()\n");
+		struct target *target =
+			start(python, "brief.py", .not_ready = true,
+			      .text = "import threading\n"
+				      "for i in range(50):\n"
+				      "    t = threading.Thread(target=sum, args=(range(1000),))\n"
+				      "    t.start()\n"
+				      "t.join()\n");
 		char text[16];
 		struct run *run;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Is a text one JSON value (RFC 8259) in UTF-8, and nothing else? Strict: no raw control characters in strings.
+ * Is a text one JSON value (RFC 8259) in UTF-8, and nothing else? Strict: no raw control characters in
+ * strings.
  */
 #pragma once
 

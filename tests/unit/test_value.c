@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Descriptions of values: of objects as CPython lays them out, in the test's own memory, and of memory that only
- * pretends to be objects.
+ * Descriptions of values: of objects as CPython lays them out, in the test's own memory, and of memory that
+ * only pretends to be objects.
  */
 #include "py/value.h"
 
@@ -177,9 +177,10 @@ Test(value, ints)
 	for (size_t i = 0; i < PY_INT_DIGITS_MAX; i++)
 		all[i] = top;
 	/* 2 ** 480 - 1 */
-	cr_expect_str_eq(int_text(all, PY_INT_DIGITS_MAX, false),
-			 "31217485503159922313815972297931663057485981426649711508591569596253717388197656201203"
-			 "06103063491971159826931121406622895447975679288285306290175");
+	cr_expect_str_eq(
+		int_text(all, PY_INT_DIGITS_MAX, false),
+		"31217485503159922313815972297931663057485981426649711508591569596253717388197656201203"
+		"06103063491971159826931121406622895447975679288285306290175");
 }
 
 Test(value, floats)
@@ -188,9 +189,9 @@ Test(value, floats)
 		double value;
 		const char *text;
 	} cases[] = {
-		{0, "0.0"},	 {-0.0, "-0.0"}, {1, "1.0"},	   {0.1, "0.1"},	{1e300, "1e+300"},
-		{-1.5, "-1.5"},	 {5e-324, "5e-324"}, {1.0 / 3, "0.3333333333333333"}, {INFINITY, "inf"},
-		{-INFINITY, "-inf"}, {NAN, "nan"}, {123456789, "123456789.0"},
+		{0, "0.0"},	   {-0.0, "-0.0"},	{1, "1.0"},	    {0.1, "0.1"},
+		{1e300, "1e+300"}, {-1.5, "-1.5"},	{5e-324, "5e-324"}, {1.0 / 3, "0.3333333333333333"},
+		{INFINITY, "inf"}, {-INFINITY, "-inf"}, {NAN, "nan"},	    {123456789, "123456789.0"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -225,7 +226,8 @@ Test(value, texts)
 
 Test(value, simple_objects)
 {
-	each_version(minor) {
+	each_version(minor)
+	{
 		py_addr object;
 		double value = 2.5;
 
@@ -239,7 +241,8 @@ Test(value, simple_objects)
 		heap_put(object + heap.target.offsets.object_type, heap_type(&heap, "bool", FLAG_INT), 8);
 		expect(object, "True");
 		object = make_int(3);
-		heap_put(object + heap.target.offsets.object_type, heap_type(&heap, "int", FLAG_INT | FLAG_HEAP_TYPE), 8);
+		heap_put(object + heap.target.offsets.object_type,
+			 heap_type(&heap, "int", FLAG_INT | FLAG_HEAP_TYPE), 8);
 		expect(object, "int(3)");
 		object = heap_object(&heap, heap_type(&heap, "float", 0), 32);
 		heap_put(object + heap.target.offsets.float_value, load_u64(&value), 8);
@@ -256,7 +259,8 @@ Test(value, simple_objects)
 
 Test(value, containers)
 {
-	each_version(minor) {
+	each_version(minor)
+	{
 		py_addr items[20], pairs[3][2], list;
 
 		begin(minor);
@@ -282,7 +286,8 @@ Test(value, containers)
 
 Test(value, sets)
 {
-	each_version(minor) {
+	each_version(minor)
+	{
 		const struct py_offsets *offsets = &heap.target.offsets;
 		py_addr table, set, frozen;
 
@@ -312,7 +317,8 @@ Test(value, sets)
 
 Test(value, classes_of_a_module)
 {
-	each_version(minor) {
+	each_version(minor)
+	{
 		py_addr pairs[1][2], type, object;
 
 		begin(minor);
@@ -336,7 +342,8 @@ Test(value, classes_of_a_module)
 static py_addr make_thread(const char *name, bool with_dict)
 {
 	const struct py_offsets *offsets = &heap.target.offsets;
-	py_addr pairs[2][2], type = heap_type(&heap, "Thread", FLAG_HEAP_TYPE | FLAG_MANAGED_DICT | FLAG_INLINE_VALUES);
+	py_addr pairs[2][2],
+		type = heap_type(&heap, "Thread", FLAG_HEAP_TYPE | FLAG_MANAGED_DICT | FLAG_INLINE_VALUES);
 	py_addr object = heap_object(&heap, type, 64), values;
 
 	pairs[0][0] = make_str("_target");
@@ -355,7 +362,8 @@ static py_addr make_thread(const char *name, bool with_dict)
 
 Test(value, names_of_threads)
 {
-	each_version(minor) {
+	each_version(minor)
+	{
 		py_addr threads[3][2], active[1][2], modules[1][2], module, interp;
 		struct strtab *strings;
 		struct hmap names = {0};
@@ -364,8 +372,8 @@ Test(value, names_of_threads)
 		cr_assert_eq(strtab__new(&strings), 0);
 		for (int i = 0; i < 3; i++) {
 			threads[i][0] = make_int(0x7f0000000000 + i);
-			threads[i][1] = i == 2 ? make_int(4)
-					       : make_thread((const char *[]){"first", "second"}[i], i);
+			threads[i][1] =
+				i == 2 ? make_int(4) : make_thread((const char *[]){"first", "second"}[i], i);
 		}
 		active[0][0] = make_str("_active");
 		active[0][1] = make_dict(threads, 3, 0);
@@ -395,9 +403,11 @@ Test(value, names_of_threads)
 
 Test(value, variables_of_a_frame)
 {
-	each_version(minor) {
+	each_version(minor)
+	{
 		const struct py_offsets *offsets = &heap.target.offsets;
-		static const char *const names[] = {"self", "only", "args", "cell", "unset", "number", "free"};
+		static const char *const names[] = {"self",  "only",   "args", "cell",
+						    "unset", "number", "free"};
 		static const char *const values[] = {"11", "22", "()", "44", "-7"};
 		static const uint8_t kinds[] = {0x20, 0x20, 0x20, 0x60, 0x20, 0x20, 0x80};
 		py_addr items[7], code, frame, cell, kinds_at;
@@ -431,13 +441,13 @@ Test(value, variables_of_a_frame)
 		heap_put(frame + offsets->frame_localsplus + 32, tag, 8);
 		heap_put(frame + offsets->frame_localsplus + 40, tag ? (uint64_t)-7 * 4 + 3 : make_int(-7),
 			 8);
-		heap_put(frame + offsets->frame_localsplus + 48, heap_object(&heap, heap_type(&heap, "cell", 0), 32), 8);
+		heap_put(frame + offsets->frame_localsplus + 48,
+			 heap_object(&heap, heap_type(&heap, "cell", 0), 32), 8);
 		raw = (struct pbp_frame){.code = code, .ident = 5};
 		cr_assert_eq(py_locals__read(&locals, frame, &raw, out), 5);
 		for (size_t i = 0; i < 5; i++) {
 			cr_expect_str_eq(strtab__get(strings, out[i].name), names[i < 4 ? i : 5]);
-			cr_expect_str_eq(strtab__get(strings, out[i].value),
-					 values[i]);
+			cr_expect_str_eq(strtab__get(strings, out[i].value), values[i]);
 			cr_expect_eq(out[i].argument, i < 3);
 		}
 		py_locals__free(&locals);
@@ -450,9 +460,11 @@ Test(value, variables_of_a_frame)
 
 Test(value, lengths_without_end)
 {
-	each_version(minor) {
+	each_version(minor)
+	{
 		const struct py_offsets *offsets = &heap.target.offsets;
-		static const uint64_t lengths[] = {1ull << 16, 1ull << 39, 1ull << 41, 1ull << 60, UINT64_MAX};
+		static const uint64_t lengths[] = {1ull << 16, 1ull << 39, 1ull << 41, 1ull << 60,
+						   UINT64_MAX};
 		py_addr items[1], pairs[1][2], str, tuple, list, dict, number, bytes, keys;
 
 		begin(minor);
@@ -490,7 +502,8 @@ Test(value, lengths_without_end)
 
 Test(value, no_objects)
 {
-	each_version(minor) {
+	each_version(minor)
+	{
 		py_addr object;
 
 		begin(minor);
@@ -523,8 +536,8 @@ Test(value, unknown_version)
 	object_heap__init(&heap, &offsets);
 	expect(heap_take(&heap, 64), "<unreadable>");
 	py_locals__init(&locals, &heap.objects, NULL);
-	cr_expect_eq(py_locals__read(&locals, heap_take(&heap, 64), &(struct pbp_frame){.code = heap_take(&heap, 64)},
-				     out),
+	cr_expect_eq(py_locals__read(&locals, heap_take(&heap, 64),
+				     &(struct pbp_frame){.code = heap_take(&heap, 64)}, out),
 		     -ENOTSUP);
 	cr_expect_eq(py_thread_names__read(&heap.objects, heap_take(&heap, 64), NULL, &names), -ENOTSUP);
 	end();
@@ -542,7 +555,9 @@ Test(value, random_memory)
 			uint64_t value = (uint64_t)rand_r(&seed) << 20 ^ rand_r(&seed);
 
 			heap_put((uintptr_t)heap.memory + i,
-				 word < 2 ? (uintptr_t)heap.memory + value % 512 * 8 : word == 2 ? value % 16 : value << 2,
+				 word < 2    ? (uintptr_t)heap.memory + value % 512 * 8
+				 : word == 2 ? value % 16
+					     : value << 2,
 				 8);
 		}
 		for (size_t i = 0; i < 512; i += 3)

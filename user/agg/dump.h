@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What every thread of a process does at one moment, as data: made by run/dumper.c, written by out/dump_text.c
- * and out/dump_json.c. All texts are ids of `strings`; names and paths in it are as the target has them, so
- * that a writer has to escape them.
+ * What every thread of a process does at one moment, as data: made by run/dumper.c, written by
+ * out/dump_text.c and out/dump_json.c. All texts are ids of `strings`; names and paths in it are as the
+ * target has them, so that a writer has to escape them.
  */
 #pragma once
 
@@ -62,15 +62,15 @@ struct dump_thread {
 	enum dump_exception exception;
 	bool collects;
 	enum dump_stack stack;
-	bool consistent; /* two successive readings agree */
-	bool truncated;	 /* the base of the stack is cut off */
+	bool consistent;	       /* two successive readings agree */
+	bool truncated;		       /* the base of the stack is cut off */
 	VEC(struct dump_frame) frames; /* innermost first */
 	VEC(struct dump_local) locals;
 };
 
 struct dump_interpreter {
 	int64_t id;
-	bool collecting;		/* garbage */
+	bool collecting;		 /* garbage */
 	VEC(struct dump_thread) threads; /* the main thread first, then by id */
 };
 
@@ -89,7 +89,7 @@ struct dump {
 	char version[24]; /* of Python */
 	bool with_locals;
 	uint32_t readings;
-	bool consistent; /* all threads are */
+	bool consistent;			   /* all threads are */
 	VEC(struct dump_interpreter) interpreters; /* by id */
 	VEC(struct dump_native) natives;
 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * openat2 (Linux 5.6) confines a name to a folder. A file is opened as a mere place first (O_PATH), looked at,
- * and only then for reading.
+ * openat2 (Linux 5.6) confines a name to a folder. A file is opened as a mere place first (O_PATH), looked
+ * at, and only then for reading.
  */
 #include "os/source.h"
 
 #include "base/util.h"
+#include "os/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,15 +66,14 @@ static int find_place(struct sources *sources, const char *path)
 /* May the user that the process runs as read it? */
 static bool may_show(const struct sources *sources, const struct stat *file)
 {
-	struct stat process;
-	char path[64];
+	uid_t uid;
+	gid_t gid;
 
-	snprintf(path, sizeof(path), "/proc/%d", sources->pid);
-	if (stat(path, &process))
+	if (proc__file_owner(sources->pid, &uid, &gid))
 		return false;
-	if (!process.st_uid || process.st_uid == file->st_uid)
+	if (!uid || uid == file->st_uid)
 		return true;
-	return file->st_mode & (process.st_gid == file->st_gid ? S_IRGRP : S_IROTH);
+	return file->st_mode & (gid == file->st_gid ? S_IRGRP : S_IROTH);
 }
 
 /* For reading; -1. *size: its length. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /*
- * Append a string with its quotes. What could disturb a terminal becomes \uNNNN, bytes that are no UTF-8 become
- * U+FFFD, so the result is always valid.
+ * Append a string with its quotes. What could disturb a terminal becomes \uNNNN, bytes that are no UTF-8
+ * become U+FFFD, so the result is always valid.
  */
 void json__string(struct buf *buf, const char *s, size_t len);

@@ -138,8 +138,8 @@ static bool is_tagged_int(const struct py_locals *locals, uint64_t word)
 
 static py_addr open_cell(struct py_locals *locals, py_addr object, uint8_t kind)
 {
-	const struct py_type *type = kind & (KIND_CELL | KIND_FREE) ? py_object__type(locals->objects, object)
-								    : NULL;
+	const struct py_type *type =
+		kind & (KIND_CELL | KIND_FREE) ? py_object__type(locals->objects, object) : NULL;
 	py_addr value = 0;
 
 	if (!type || type->kind != PY_KIND_CELL)
@@ -168,11 +168,13 @@ static uint32_t read_value(struct py_locals *locals, uint64_t word, uint8_t kind
 
 static bool are_known(const struct py_offsets *offsets)
 {
-	return py_offsets__has(offsets->code_localsplusnames) && py_offsets__has(offsets->code_localspluskinds) &&
-	       py_offsets__has(offsets->code_argcount) && py_offsets__has(offsets->tuple_size);
+	return py_offsets__has(offsets->code_localsplusnames) &&
+	       py_offsets__has(offsets->code_localspluskinds) && py_offsets__has(offsets->code_argcount) &&
+	       py_offsets__has(offsets->tuple_size);
 }
 
-int py_locals__read(struct py_locals *locals, py_addr frame, const struct pbp_frame *code, struct py_local *out)
+int py_locals__read(struct py_locals *locals, py_addr frame, const struct pbp_frame *code,
+		    struct py_local *out)
 {
 	const struct py_offsets *offsets = &locals->objects->target->offsets;
 	const struct py_variables *variables;
@@ -186,8 +188,8 @@ int py_locals__read(struct py_locals *locals, py_addr frame, const struct pbp_fr
 		return -ENOMEM;
 	if (!variables->readable)
 		return -EFAULT;
-	err = variables->count ? remote__read(&locals->objects->target->remote, frame + offsets->frame_localsplus,
-					      words, 8 * variables->count)
+	err = variables->count ? remote__read(&locals->objects->target->remote,
+					      frame + offsets->frame_localsplus, words, 8 * variables->count)
 			       : 0;
 	for (uint32_t i = 0; i < variables->count && !err; i++) {
 		struct py_local local = {.name = variables->names[i], .argument = i < variables->arguments};

@@ -31,7 +31,7 @@ struct py_variables {
 };
 
 struct py_locals {
-	struct strtab *strings; /* borrowed */
+	struct strtab *strings;	    /* borrowed */
 	struct py_objects *objects; /* borrowed */
 	VEC(struct py_variables) codes;
 	struct hmap index;
@@ -44,4 +44,5 @@ void py_locals__free(struct py_locals *locals);
  * The variables that have a value, arguments first, of the frame at `frame`; at most LOCALS_MAX go to `out`.
  * Their number, or -errno: -ENOTSUP for a version whose objects are not known.
  */
-int py_locals__read(struct py_locals *locals, py_addr frame, const struct pbp_frame *code, struct py_local *out);
+int py_locals__read(struct py_locals *locals, py_addr frame, const struct pbp_frame *code,
+		    struct py_local *out);

@@ -3,10 +3,10 @@
  * Layouts: Include/cpython/{longintrepr,dictobject,setobject}.h, Include/internal/pycore_dict.h and
  * pycore_object.h. What the target's own table does not give and is the same in 3.13 to 3.15:
  *
- *	keys object	{refcnt, u8 log2_size, u8 log2_index_bytes, u8 kind, u32 version, usable, nentries, indices[]}
- *			and then the entries: {hash, key, value}, or {key, value} where all keys are str
- *	values object	{u8 capacity, u8 size, u8 embedded, u8 valid, pointers from 8 on}
- *	instance	pointer to its dict three words before the object; inline values behind tp_basicsize
+ *	keys object	{refcnt, u8 log2_size, u8 log2_index_bytes, u8 kind, u32 version, usable, nentries,
+ *indices[]} and then the entries: {hash, key, value}, or {key, value} where all keys are str values object
+ *{u8 capacity, u8 size, u8 embedded, u8 valid, pointers from 8 on} instance	pointer to its dict three
+ *words before the object; inline values behind tp_basicsize
  *	cell, module	the value, the dict: right behind the object's header
  */
 #include "py/object.h"
@@ -112,14 +112,10 @@ static enum py_kind kind_by_name(const char *name)
 		const char *name;
 		enum py_kind kind;
 	} kinds[] = {
-		{"NoneType", PY_KIND_NONE},
-		{"bool", PY_KIND_BOOL},
-		{"float", PY_KIND_FLOAT},
-		{"set", PY_KIND_SET},
-		{"frozenset", PY_KIND_FROZENSET},
-		{"cell", PY_KIND_CELL},
-		{"ellipsis", PY_KIND_ELLIPSIS},
-		{"NotImplementedType", PY_KIND_NOT_IMPLEMENTED},
+		{"NoneType", PY_KIND_NONE},	  {"bool", PY_KIND_BOOL},
+		{"float", PY_KIND_FLOAT},	  {"set", PY_KIND_SET},
+		{"frozenset", PY_KIND_FROZENSET}, {"cell", PY_KIND_CELL},
+		{"ellipsis", PY_KIND_ELLIPSIS},	  {"NotImplementedType", PY_KIND_NOT_IMPLEMENTED},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
@@ -221,7 +217,8 @@ const struct py_type *py_type__read(struct py_objects *objects, py_addr address)
 		objects->types.len = 0;
 		hmap__clear(&objects->type_index);
 	}
-	if (vec__push(&objects->types, type) || hmap__set(&objects->type_index, address, objects->types.len - 1))
+	if (vec__push(&objects->types, type) ||
+	    hmap__set(&objects->type_index, address, objects->types.len - 1))
 		return NULL;
 	return &objects->types.items[objects->types.len - 1];
 }
@@ -231,8 +228,8 @@ const struct py_type *py_object__type(struct py_objects *objects, py_addr object
 	py_addr type;
 
 	/* Every object is aligned to a word. */
-	if (!object || object % 8 || read_word(objects, object + objects->target->offsets.object_type, &type) ||
-	    !type || type % 8)
+	if (!object || object % 8 ||
+	    read_word(objects, object + objects->target->offsets.object_type, &type) || !type || type % 8)
 		return NULL;
 	return py_type__read(objects, type);
 }
@@ -244,7 +241,8 @@ int py_int__read(struct py_objects *objects, py_addr object, bool *negative, uin
 {
 	const struct py_offsets *offsets = &objects->target->offsets;
 	uint64_t tag;
-	int err = py_objects__are_known(objects) ? read_word(objects, object + offsets->long_tag, &tag) : -ENOTSUP;
+	int err = py_objects__are_known(objects) ? read_word(objects, object + offsets->long_tag, &tag)
+						 : -ENOTSUP;
 
 	if (err)
 		return err;
@@ -304,8 +302,8 @@ int py_text__read(struct py_objects *objects, py_addr object, struct py_str_info
 	uint8_t header[64];
 	size_t bytes = min_u64(offsets->unicode_ascii_size, sizeof(header));
 	py_addr at;
-	int err = py_objects__read(objects, object, header, bytes) ?:
-		  py_str__header(&layout, header, bytes, info);
+	int err = py_objects__read(objects, object, header, bytes)
+			  ?: py_str__header(&layout, header, bytes, info);
 
 	if (err)
 		return err;
@@ -427,8 +425,8 @@ bool py_dict__next(struct py_dict_iter *iter, py_addr *key, py_addr *value)
 		uint64_t index = iter->next++;
 		py_addr pair[2];
 
-		if (py_objects__read(iter->objects, iter->entries + index * iter->entry_bytes + iter->key_at, pair,
-				     sizeof(pair)))
+		if (py_objects__read(iter->objects, iter->entries + index * iter->entry_bytes + iter->key_at,
+				     pair, sizeof(pair)))
 			return false;
 		if (iter->values && read_word(iter->objects, iter->values + 8 * index, &pair[1]))
 			return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Objects of the target, read one by one from outside: types, integers, texts, items of containers. The target
- * runs meanwhile and its bytes are hostile, so nothing that comes from here is sure to be true; but every loop
- * has a cap, every size is clamped, and what does not look like what it should be is an error.
+ * Objects of the target, read one by one from outside: types, integers, texts, items of containers. The
+ * target runs meanwhile and its bytes are hostile, so nothing that comes from here is sure to be true; but
+ * every loop has a cap, every size is clamped, and what does not look like what it should be is an error.
  */
 #pragma once
 
@@ -68,7 +68,8 @@ const struct py_type *py_object__type(struct py_objects *objects, py_addr object
 /* A type itself, with its name. The same. */
 const struct py_type *py_type__read(struct py_objects *objects, py_addr type);
 
-/* An int, or instance of a subclass: its digits of 30 bits, at most `max`; *count is how many there are. 0 or -errno. */
+/* An int, or instance of a subclass: its digits of 30 bits, at most `max`; *count is how many there are. 0 or
+ * -errno. */
 int py_int__read(struct py_objects *objects, py_addr object, bool *negative, uint32_t *digits, size_t max,
 		 uint64_t *count);
 /* One that fits; for keys. 0 or -errno. */

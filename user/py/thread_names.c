@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * sys.modules["threading"]._active is a dict of Thread objects by ident, and the name is their attribute _name
- * (Lib/threading.py, 3.8 to 3.15). Threads start and end meanwhile: an entry that does not read well is left
- * out.
+ * sys.modules["threading"]._active is a dict of Thread objects by ident, and the name is their attribute
+ * _name (Lib/threading.py, 3.8 to 3.15). Threads start and end meanwhile: an entry that does not read well is
+ * left out.
  */
 #include "py/thread_names.h"
 
@@ -39,8 +39,8 @@ static int note_name(struct py_objects *objects, py_addr key, py_addr thread, st
 
 	if (err || hmap__get(out, ident))
 		return err;
-	err = py_object__attribute(objects, thread, "_name", &name) ?:
-	      py_text__add(objects, name, NAME_CHARS, &text);
+	err = py_object__attribute(objects, thread, "_name", &name)
+		      ?: py_text__add(objects, name, NAME_CHARS, &text);
 	if (!err) {
 		id = strtab__add(strings, text.data ? text.data : "", text.len);
 		err = id == UINT32_MAX ? -ENOMEM : hmap__set(out, ident, id);
@@ -49,7 +49,8 @@ static int note_name(struct py_objects *objects, py_addr key, py_addr thread, st
 	return err;
 }
 
-int py_thread_names__read(struct py_objects *objects, py_addr interp, struct strtab *strings, struct hmap *out)
+int py_thread_names__read(struct py_objects *objects, py_addr interp, struct strtab *strings,
+			  struct hmap *out)
 {
 	struct py_dict_iter iter;
 	py_addr active, key, thread;

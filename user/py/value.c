@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See value.h. The form is Python's as far as it goes. Nothing is nested deeper than DEPTH_MAX, so objects that
- * contain themselves end there.
+ * See value.h. The form is Python's as far as it goes. Nothing is nested deeper than DEPTH_MAX, so objects
+ * that contain themselves end there.
  */
 #include "py/value.h"
 
@@ -363,7 +363,8 @@ void py_value__add(struct py_objects *objects, py_addr object, struct buf *out)
 	if (out->len - describer.start > VALUE_BYTES_MAX) {
 		const char *text = out->data + describer.start;
 
-		out->len = describer.start + utf8_fit_bytes(text, out->len - describer.start, VALUE_BYTES_MAX - 3);
+		out->len = describer.start +
+			   utf8_fit_bytes(text, out->len - describer.start, VALUE_BYTES_MAX - 3);
 		buf__adds(out, "...");
 	}
 }

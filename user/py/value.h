@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A short description of a value, much like its repr() but without running any code: numbers, texts, bytes and
- * the built-in containers of them; anything else as <module.Type object at 0x7f...>. What is long is cut and
- * says so, with its length. Whatever the object is made of, the text is valid UTF-8 of bounded length without
- * anything that disturbs a terminal.
+ * A short description of a value, much like its repr() but without running any code: numbers, texts, bytes
+ * and the built-in containers of them; anything else as <module.Type object at 0x7f...>. What is long is cut
+ * and says so, with its length. Whatever the object is made of, the text is valid UTF-8 of bounded length
+ * without anything that disturbs a terminal.
  */
 #pragma once
 

@@ -36,9 +36,9 @@
 #define BATCH_BYTES	   (64u << 20)
 #define STATE_LOOKS	   5
 #define STATE_PAUSE_NS	   100000
-#define GIL_STRUCT_BYTES   208	    /* struct _gil_runtime_state with its mutexes and condition variables */
+#define GIL_STRUCT_BYTES   208	     /* struct _gil_runtime_state with its mutexes and condition variables */
 #define STATUS_HOLDS_GIL   (1u << 5) /* of PyThreadState._status in 3.13 */
-#define EXCEPTION_ITEMS    64
+#define EXCEPTION_ITEMS	   64
 #define EXCEPTION_PREVIOUS 8 /* struct _err_stackitem {exc_value, previous_item} */
 #define UNREADABLE_CODE	   "[code freed before it was read]"
 
@@ -188,8 +188,9 @@ static int list_threads(struct dumper *dumper)
 
 static int read_batch(struct dumper *dumper)
 {
-	int err = dumper->batch.len ? unwinder__read(&dumper->unwinder, dumper->batch.items, dumper->batch.len)
-				    : 0;
+	int err = dumper->batch.len
+			  ? unwinder__read(&dumper->unwinder, dumper->batch.items, dumper->batch.len)
+			  : 0;
 
 	dumper->batch.len = 0;
 	return err;
@@ -247,7 +248,8 @@ static bool agrees(const struct watched *watched)
 
 static const struct unwind_gil *gil_of(const struct dumper *dumper, const struct watched *watched)
 {
-	const struct unwind_interp *interp = unwinder__interp(&dumper->unwinder, watched->stack.thread.interp);
+	const struct unwind_interp *interp =
+		unwinder__interp(&dumper->unwinder, watched->stack.thread.interp);
 
 	for (size_t i = 0; interp && i < dumper->unwinder.gils.len; i++)
 		if (dumper->unwinder.gils.items[i].address == interp->gil)
@@ -263,7 +265,8 @@ static const uint8_t *state_field(const struct dumper *dumper, const struct watc
 		       : NULL;
 }
 
-static bool holds_gil(const struct dumper *dumper, const struct watched *watched, const struct unwind_gil *gil)
+static bool holds_gil(const struct dumper *dumper, const struct watched *watched,
+		      const struct unwind_gil *gil)
 {
 	const struct py_offsets *offsets = &dumper->process.target.offsets;
 	const uint8_t *flag = state_field(dumper, watched, offsets->thread_holds_gil, 4);
@@ -280,8 +283,8 @@ static bool holds_gil(const struct dumper *dumper, const struct watched *watched
 static bool waits_for_gil(const struct dumper *dumper, const struct watched *watched,
 			  const struct unwind_gil *gil, const struct task_look *look)
 {
-	const uint8_t *flag = state_field(dumper, watched,
-					  dumper->process.target.offsets.thread_gil_requested, 4);
+	const uint8_t *flag =
+		state_field(dumper, watched, dumper->process.target.offsets.thread_gil_requested, 4);
 
 	if (flag && load_u32(flag))
 		return true;
@@ -303,8 +306,8 @@ static enum dump_gil gil_state(const struct dumper *dumper, const struct watched
 }
 
 /*
- * An exception that is being raised is in the thread state; those being handled are a list, which begins in the
- * generator or coroutine that runs, if one does (_PyErr_GetTopmostException).
+ * An exception that is being raised is in the thread state; those being handled are a list, which begins in
+ * the generator or coroutine that runs, if one does (_PyErr_GetTopmostException).
  */
 static enum dump_exception exception_state(struct dumper *dumper, const struct watched *watched)
 {
@@ -641,7 +644,8 @@ static int compare_threads(const void *a, const void *b)
  */
 static void mark_collector(struct dumper *dumper, struct watched *watched, const struct unwind_interp *interp)
 {
-	uint32_t offset = dumper->process.target.offsets.interp_gc_frame, first = dumper->unwinder.interp_first;
+	uint32_t offset = dumper->process.target.offsets.interp_gc_frame,
+		 first = dumper->unwinder.interp_first;
 	struct dump_thread *made = &watched->made;
 	py_addr frame;
 
@@ -653,7 +657,8 @@ static void mark_collector(struct dumper *dumper, struct watched *watched, const
 	}
 	frame = load_u64(interp->bytes + offset - first);
 	for (size_t i = 0; frame && i < made->frames.len; i++) {
-		made->frames.items[i].collects = watched->stack.addresses.items[watched->raw.items[i]] == frame;
+		made->frames.items[i].collects =
+			watched->stack.addresses.items[watched->raw.items[i]] == frame;
 		made->collects |= made->frames.items[i].collects;
 	}
 }
@@ -674,8 +679,8 @@ static void read_names(struct dumper *dumper)
 
 static void name_thread(struct dumper *dumper, struct dump_thread *made)
 {
-	const uint64_t *known = hmap__get(&dumper->main_names, made->ident)
-					?: hmap__get(&dumper->names, made->ident);
+	const uint64_t *known =
+		hmap__get(&dumper->main_names, made->ident) ?: hmap__get(&dumper->names, made->ident);
 	char comm[64];
 
 	if (known && *known) {
@@ -688,7 +693,8 @@ static void name_thread(struct dumper *dumper, struct dump_thread *made)
 
 static int hand_over_thread(struct dumper *dumper, struct watched *watched)
 {
-	const struct unwind_interp *interp = unwinder__interp(&dumper->unwinder, watched->stack.thread.interp);
+	const struct unwind_interp *interp =
+		unwinder__interp(&dumper->unwinder, watched->stack.thread.interp);
 	struct dump_interpreter *interpreter = interp ? interpreter_of(dumper->out, interp->id) : NULL;
 	int err;
 
@@ -762,8 +768,9 @@ static int hand_over(struct dumper *dumper)
 		      compare_interpreters);
 	for (size_t i = 0; i < out->interpreters.len; i++)
 		if (out->interpreters.items[i].threads.len)
-			qsort(out->interpreters.items[i].threads.items, out->interpreters.items[i].threads.len,
-			      sizeof(struct dump_thread), compare_threads);
+			qsort(out->interpreters.items[i].threads.items,
+			      out->interpreters.items[i].threads.len, sizeof(struct dump_thread),
+			      compare_threads);
 	describe_process(dumper);
 	return err ?: hand_over_natives(dumper);
 }
