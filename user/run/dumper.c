@@ -49,7 +49,6 @@ struct watched {
 	bool found;  /* in the last lists */
 	bool agrees; /* its last two readings do */
 	enum unwind_result before;
-	size_t last_count; /* frames at the reading before */
 	struct dump_thread made;
 	VEC(size_t) raw; /* for each frame that was made, its number in the stack */
 };
@@ -207,7 +206,6 @@ static int read_stacks(struct dumper *dumper)
 		struct watched *watched = dumper->watched.items[i];
 
 		watched->before = watched->stack.readings ? watched->stack.result : UNWIND_GONE;
-		watched->last_count = watched->stack.frames.len;
 		bytes += 2 * watched->stack.copy_bytes;
 		fresh += !watched->stack.readings;
 		err = vec__push(&dumper->batch, &watched->stack);
@@ -223,6 +221,8 @@ static int read_stacks(struct dumper *dumper)
 /* Is the stack that was read the one that was read before, but for the line of the innermost frame? */
 static bool is_same_stack(const struct thread_stack *stack)
 {
+	if (stack->same)
+		return true;
 	if (stack->frames.len != stack->last_frames.len || stack->moved)
 		return false;
 	for (size_t i = 0; i < stack->frames.len; i++) {
@@ -802,7 +802,8 @@ static enum session_error read_process(struct dumper *dumper)
 	error = process__attach_patiently(&dumper->process, reason, sizeof(reason));
 	if (error)
 		return fail_attach(pid, error, reason);
-	unwinder__init(&dumper->unwinder, &dumper->process.target);
+	if (unwinder__init(&dumper->unwinder, &dumper->process.target))
+		return fail(pid, SESSION_FAILED, "its thread states are larger than supported");
 	py_objects__init(&dumper->objects, &dumper->process.target);
 	py_locals__init(&dumper->locals, &dumper->objects, dumper->out->strings);
 	err = read_until_agreed(dumper) ?: hand_over(dumper);
