@@ -88,7 +88,7 @@ static void check_functions(const struct run *run, const struct quiet *quiet)
 	}
 }
 
-EACH_PYTHON(dump, quiet_places)
+EACH_OF(supported_pythons, dump, quiet_places)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(QUIET); i++) {
 		struct target *target = start(python, "quiet.py", .args = {QUIET[i].mode});
@@ -258,7 +258,7 @@ EACH_PYTHON(dump, native_thread)
 
 /* --- variables --- */
 
-EACH_PYTHON(dump, locals)
+EACH_OF(supported_pythons, dump, locals)
 {
 	static const char *const lines[] = {
 		"first = 1",
@@ -319,6 +319,50 @@ EACH_PYTHON(dump, locals)
 	check_has(run, "{\"name\": \"first\", \"value\": \"1\", \"argument\": true, \"changed\": false}");
 	check_has(run, "{\"name\": \"zero\", \"value\": \"0\", \"argument\": false, \"changed\": false}");
 	check_lacks(dump_pid(target->pid, NULL, NULL), "first = 1");
+}
+
+/* Variables whose objects have been made to lie: lengths, types, pointers. The target never looks at them again. */
+static const char lies[] =
+	"import ctypes, os, time\n"
+	"def word(at):\n"
+	"    return ctypes.c_ulonglong.from_address(at)\n"
+	"def stand(kept):\n"
+	"    text, wide, number, items, table, letters, several, raw, other, third = kept\n"
+	"    class Own: pass\n"
+	"    own = Own()\n"
+	"    bad = Own()\n"
+	"    word(id(text) + 16).value = 1 << 40\n"
+	"    word(id(wide) + 32).value = 0xffffffff\n"
+	"    word(id(number) + 16).value = 1 << 50\n"
+	"    word(id(items) + 16).value = 1 << 38\n"
+	"    ctypes.c_ubyte.from_address(word(id(table) + 32).value + 9).value = 200\n"
+	"    word(id(letters) + 32).value = (1 << 30) - 1\n"
+	"    word(id(several) + 16).value = 1 << 30\n"
+	"    word(id(raw) + 16).value = 1 << 62\n"
+	"    word(id(other) + 8).value = id(other)\n"
+	"    word(id(third) + 8).value = 0xdeadbeef\n"
+	"    word(id(Own) + 24).value = 0x1000\n"
+	"    word(id(Own) + 264).value = id(Own)\n"
+	"    print('ready', flush=True)\n"
+	"    time.sleep(1e6)\n"
+	"stand(('some text' * 3, '\\u6f22' * 9, 1 << 90, [1, 2, 3], {'a': 1}, {1, 2}, (1, 2, 3), bytes(40), 1.25, 2.5))\n";
+
+EACH_PYTHON(dump, objects_that_lie)
+{
+	struct target *target = start(python, "lies.py", .text = lies);
+	struct run *run;
+
+	for (int i = 0; i < 3; i++)
+		dump_json(target);
+	run = dump_pid(target->pid, "--locals", NULL);
+	check_has(run, "          text = 'some textsome textsome text");
+	check_has(run, "          wide = <unreadable>\n");
+	check_has(run, "          raw = <unreadable>\n");
+	check_has(run, "          number = <");
+	check_has(run, "          table = <unreadable>\n");
+	check_has(run, "          third = <unreadable>\n");
+	check(strlen(run->out) < 20000, "it prints %zu bytes", strlen(run->out));
+	check_lacks(run, "\x1b");
 }
 
 /* --- threads that run --- */

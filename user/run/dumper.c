@@ -62,6 +62,7 @@ struct dumper {
 	struct hmap inner_ids;
 	bool same_ids;
 	VEC(struct watched *) watched;
+	struct hmap by_tstate; /* -> index in watched */
 	VEC(struct thread_stack *) batch;
 	struct py_objects objects;
 	struct py_locals locals;
@@ -103,18 +104,25 @@ static void free_watched(struct watched *watched)
 	free(watched);
 }
 
-static struct watched *find_watched(const struct dumper *dumper, const struct py_thread *thread, size_t from)
+static struct watched *find_watched(const struct dumper *dumper, const struct py_thread *thread)
 {
-	/* They are listed in the same order every time. */
-	for (size_t i = 0; i < dumper->watched.len; i++) {
-		struct watched *watched = dumper->watched.items[(from + i) % dumper->watched.len];
-		const struct py_thread *known = &watched->stack.thread;
+	const uint64_t *index = hmap__get(&dumper->by_tstate, thread->tstate);
+	struct watched *watched = index ? dumper->watched.items[*index] : NULL;
 
-		if (known->tstate == thread->tstate && known->thread_id == thread->thread_id &&
-		    known->interp == thread->interp)
-			return watched;
-	}
-	return NULL;
+	return watched && watched->stack.thread.thread_id == thread->thread_id &&
+			       watched->stack.thread.interp == thread->interp
+		       ? watched
+		       : NULL;
+}
+
+static int index_watched(struct dumper *dumper)
+{
+	int err = 0;
+
+	hmap__clear(&dumper->by_tstate);
+	for (size_t i = 0; i < dumper->watched.len && !err; i++)
+		err = hmap__set(&dumper->by_tstate, dumper->watched.items[i]->stack.thread.tstate, i);
+	return err;
 }
 
 static pid_t outer_tid(const struct dumper *dumper, uint64_t native_id)
@@ -124,9 +132,9 @@ static pid_t outer_tid(const struct dumper *dumper, uint64_t native_id)
 	return dumper->same_ids ? (pid_t)native_id : outer ? (pid_t)*outer : 0;
 }
 
-static int note_thread(struct dumper *dumper, const struct py_thread *thread, size_t index)
+static int note_thread(struct dumper *dumper, const struct py_thread *thread)
 {
-	struct watched *watched = find_watched(dumper, thread, index);
+	struct watched *watched = find_watched(dumper, thread);
 	int err;
 
 	/* No thread runs it yet. */
@@ -177,10 +185,10 @@ static int list_threads(struct dumper *dumper)
 	for (size_t i = 0; i < dumper->watched.len; i++)
 		dumper->watched.items[i]->found = false;
 	for (int i = 0; i < count && !err; i++)
-		err = note_thread(dumper, &threads[i], i);
+		err = note_thread(dumper, &threads[i]);
 	free(threads);
 	drop_lost(dumper);
-	return count < 0 ? count : err;
+	return count < 0 ? count : err ?: index_watched(dumper);
 }
 
 /* --- one reading of all stacks --- */
@@ -782,6 +790,7 @@ static void close_dumper(struct dumper *dumper)
 	vec__free(&dumper->watched);
 	vec__free(&dumper->batch);
 	hmap__free(&dumper->inner_ids);
+	hmap__free(&dumper->by_tstate);
 	hmap__free(&dumper->source_lines);
 	hmap__free(&dumper->main_names);
 	hmap__free(&dumper->names);
