@@ -321,7 +321,8 @@ EACH_OF(supported_pythons, dump, locals)
 	check_lacks(dump_pid(target->pid, NULL, NULL), "first = 1");
 }
 
-/* Variables whose objects have been made to lie: lengths, types, pointers. The target never looks at them again. */
+/* Variables whose objects have been made to lie: lengths, types, pointers. The target never looks at them
+ * again. */
 static const char lies[] =
 	"import ctypes, os, time\n"
 	"def word(at):\n"
@@ -345,7 +346,8 @@ static const char lies[] =
 	"    word(id(Own) + 264).value = id(Own)\n"
 	"    print('ready', flush=True)\n"
 	"    time.sleep(1e6)\n"
-	"stand(('some text' * 3, '\\u6f22' * 9, 1 << 90, [1, 2, 3], {'a': 1}, {1, 2}, (1, 2, 3), bytes(40), 1.25, 2.5))\n";
+	"stand(('some text' * 3, '\\u6f22' * 9, 1 << 90, [1, 2, 3], {'a': 1}, {1, 2}, (1, 2, 3), bytes(40), "
+	"1.25, 2.5))\n";
 
 EACH_PYTHON(dump, objects_that_lie)
 {
