@@ -58,6 +58,8 @@ struct ident_entry {
 	__u64 ident;
 };
 
+#define WALK_GUESSES 6 /* registers */
+
 /* A walk in progress. */
 struct walk {
 	__u64 frame;	  /* the next frame to read, 0 = the chain has ended */
@@ -69,11 +71,18 @@ struct walk {
 	__u32 count; /* frames recorded */
 	__u32 limit; /* ... at most */
 	__u32 faulted;
-	__u32 fresh_codes; /* code objects in it that were not sent before */
+	__u32 fresh_codes;     /* code objects in it that were not sent before */
 	__u32 generation_read; /* sample.generation is the interpreter's */
-	__u32 window_len;   /* valid bytes of scratch.window ... */
-	__u64 window_start; /* ... and where in the target they are */
-	__u64 ident_stamp;  /* entries of scratch.idents with it hold for this walk */
+	__u32 holds_gil;       /* the runtime says so; only where it tells */
+	__u32 window_len;      /* valid bytes of scratch.window ... */
+	__u64 window_start;    /* ... and where in the target they are */
+	__u64 ident_stamp;     /* entries of scratch.idents with it hold for this walk */
+	__u64 start_hash;
+	__u64 below;	/* the frame that the eval loop was entered from ... */
+	__u32 unproved; /* ... and whether the walk has yet to come to it */
+	__u32 is_cut;	/* the frame it began at has no caller (yet) ... */
+	__u32 guesses_left;
+	__u64 guesses[8]; /* ... and WALK_GUESSES of these, from registers, may point to it */
 };
 
 /*
@@ -88,6 +97,8 @@ struct scratch {
 	__u8 window[PBP_WINDOW_BYTES +
 		    PBP_FRAME_BYTES]; /* part of the data stack: a page, and what a frame juts out */
 	__u8 ident[PBP_IDENT_BYTES];
+	struct pbp_string string;
+	__u8 cframe[PBP_CFRAME_BYTES];
 	struct ident_entry idents[IDENT_ENTRIES];
 	__u64 walks;
 	struct walk walk;

@@ -86,9 +86,10 @@ static __always_inline void fill_interp_state(struct pbp_sample *sample, const s
 		sample->generation = scratch_u64(scratch->interp, PBP_INTERP_BYTES, span);
 		scratch->walk.generation_read = 1;
 	} else {
-		if (target->in_gc_collecting)
-			bpf_probe_read_user(&collecting, sizeof(collecting),
-					    (void *)(interp + target->in_gc_collecting));
+		if (target->gc_collecting || target->in_gc_collecting)
+			bpf_probe_read_user(
+				&collecting, sizeof(collecting),
+				(void *)(target->gc_collecting ?: interp + target->in_gc_collecting));
 		if (target->in_generation &&
 		    !bpf_probe_read_user(&sample->generation, sizeof(sample->generation),
 					 (void *)(interp + target->in_generation)))
@@ -106,6 +107,8 @@ static __always_inline void fill_state(struct pbp_sample *sample, const struct p
 
 		if ((state & target->ts_attached_mask) == target->ts_attached_want)
 			sample->flags |= PBP_SAMPLE_ATTACHED;
+	} else if (scratch->walk.holds_gil) {
+		sample->flags |= PBP_SAMPLE_ATTACHED;
 	}
 	if (target->ts_exception != PBP_NONE &&
 	    scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_exception))
@@ -113,12 +116,29 @@ static __always_inline void fill_state(struct pbp_sample *sample, const struct p
 	fill_interp_state(sample, target, scratch);
 }
 
+/*
+ * Where the walk begins. In 3.11 and 3.12 an eval loop's cframe, which is on the C stack, is linked before
+ * its current_frame is set: for that moment it holds what was there before, perhaps a frame that has
+ * returned. So the walk has to come to the frame that the previous cframe is at.
+ */
 static __always_inline __u64 first_frame(const struct pbp_target *target, struct scratch *scratch)
 {
 	__u64 frame = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_frame);
+	struct walk *walk = &scratch->walk;
+	__u64 previous;
 
-	return target->cframe_frame == PBP_NONE || !frame ? frame
-							  : read_user_u64(frame + target->cframe_frame);
+	walk->unproved = 0;
+	walk->is_cut = 0;
+	walk->guesses_left = 0;
+	if (target->cframe_frame == PBP_NONE || !frame)
+		return frame;
+	if (bpf_probe_read_user(scratch->cframe, (target->cframe_frame + 16) & (PBP_CFRAME_BYTES - 1),
+				(void *)frame))
+		return 0;
+	previous = scratch_u64(scratch->cframe, PBP_CFRAME_BYTES, target->cframe_frame + 8);
+	walk->below = previous ? read_user_u64(previous + target->cframe_frame) : 0;
+	walk->unproved = 1;
+	return scratch_u64(scratch->cframe, PBP_CFRAME_BYTES, target->cframe_frame);
 }
 
 /*
@@ -199,6 +219,7 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 	walk->last_frame = 0;
 	walk->base_frame = target->ts_base_frame == PBP_NONE ? 0 : sample->tstate + target->ts_base_frame;
 	walk->hash = hash_mix(hash_seed, (__u64)target->epoch << 32 | sample->tgid);
+	walk->start_hash = walk->hash;
 	walk->leaf_instr = 0;
 	walk->count = 0;
 	walk->limit = max_frames;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The interrupted thread's PyThreadState. In order: a slot that CPython keeps set also while the GIL is
- * released; the thread state that an earlier list walk found; a bounded walk of interpreters and their
- * threads. Whatever the source, a thread state counts only if its thread_id is this thread's thread pointer.
+ * The interrupted thread's PyThreadState. In order: the one that holds the GIL (to 3.11); a slot that CPython
+ * keeps set also while the GIL is released; the thread state that an earlier list walk found; a bounded walk
+ * of interpreters and their threads. Whatever the source, a thread state counts only if its thread_id is this
+ * thread's thread pointer.
  */
 #pragma once
 
@@ -17,14 +18,6 @@ static __always_inline int read_tstate(const struct pbp_target *target, struct s
 	if (bpf_probe_read_user(scratch->tstate, target->ts_bytes & (PBP_TSTATE_BYTES - 1), (void *)tstate))
 		return -1;
 	return scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_thread_id) == fsbase;
-}
-
-static __always_inline __u64 read_user_u64(__u64 address)
-{
-	__u64 value = 0;
-
-	bpf_probe_read_user(&value, sizeof(value), (void *)address);
-	return value;
 }
 
 /*
@@ -124,11 +117,24 @@ static __always_inline __u64 find_tstate(const struct pbp_target *target, struct
 					 struct task_struct *task, __u64 now, bool use_loop, bool *faulted)
 {
 	__u64 fsbase = task->thread.fsbase;
-	__u64 tstate = read_slot(target, fsbase);
 	struct thread *thread;
-	int mine = read_tstate(target, scratch, tstate, fsbase);
+	__u64 tstate;
+	int mine;
 
 	*faulted = false;
+	/*
+	 * To 3.11 the pthread key holds a thread's first thread state, also while it runs another one, of a
+	 * sub-interpreter. With the GIL the runtime tells.
+	 */
+	scratch->walk.holds_gil = 0;
+	if (target->gil_tstate) {
+		tstate = read_user_u64(target->gil_tstate);
+		scratch->walk.holds_gil = read_tstate(target, scratch, tstate, fsbase) == 1;
+		if (scratch->walk.holds_gil)
+			return tstate;
+	}
+	tstate = read_slot(target, fsbase);
+	mine = read_tstate(target, scratch, tstate, fsbase);
 	if (mine == 1)
 		return tstate;
 	thread = thread_of(task, true);

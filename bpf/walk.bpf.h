@@ -32,6 +32,14 @@ static __always_inline __u32 scratch_u32(const __u8 *bytes, __u32 size, __u32 of
 	return *(const __u32 *)(bytes + (offset & (size - 4)));
 }
 
+static __always_inline __u64 read_user_u64(__u64 address)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_user(&value, sizeof(value), (void *)address);
+	return value;
+}
+
 /*
  * Keyed: a target that knows this code still cannot make two of its stacks collide, since it does not know
  * hash_seed.
@@ -43,21 +51,51 @@ static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
 	return hash ^ hash >> 32;
 }
 
+/* Fold in the string at `address`. What cannot be read counts as empty. Called twice, and kept out of line.
+ */
+static __attribute__((noinline)) __u64 fold_string(struct walker *walker, __u64 hash, __u64 address)
+{
+	const struct pbp_target *target = walker->target;
+	struct pbp_string *string = &walker->scratch->string;
+
+	__builtin_memset(string, 0, sizeof(*string));
+	bpf_probe_read_user(string, __builtin_offsetof(struct pbp_string, tail),
+			    (void *)(address + target->st_length));
+	if (string->hash == PBP_STRING_NO_HASH)
+		bpf_probe_read_user(string->tail, PBP_STRING_TAIL,
+				    (void *)(address + pbp_string_end(target, string) - PBP_STRING_TAIL));
+	return pbp_fold_string(hash, string);
+}
+
 /*
  * Identity of the code object at `code`: tells it from an earlier one at the same address. 0 when unreadable.
+ * Where CPython does not number code objects, all that one is made of is looked at, and since the memory of
+ * its parts is used again as well, the characters of its names.
  */
 static __always_inline __u32 read_ident(struct walker *walker, __u64 code)
 {
 	const struct pbp_target *target = walker->target;
 	__u64 *words = (__u64 *)walker->scratch->ident;
 	__u32 bytes = target->co_ident_bytes & (PBP_IDENT_BYTES - 1);
+	__u64 name, file, hash;
 
 	if (target->co_ident == PBP_NONE)
 		return 0;
-	words[0] = words[1] = words[2] = words[3] = 0;
+	__builtin_memset(words, 0, PBP_IDENT_BYTES);
 	if (bpf_probe_read_user(words, bytes, (void *)(code + target->co_ident)))
 		return 0;
-	return bytes == 4 ? (__u32)words[0] : pbp_ident_fold(words, PBP_IDENT_BYTES / 8);
+	if (bytes == 4)
+		return (__u32)words[0];
+	hash = pbp_fold(0, words, PBP_IDENT_WORDS);
+	if (target->st_length != PBP_NONE) {
+		name = scratch_u64(walker->scratch->ident, PBP_IDENT_BYTES,
+				   target->co_name - target->co_ident);
+		file = scratch_u64(walker->scratch->ident, PBP_IDENT_BYTES,
+				   target->co_filename - target->co_ident);
+		hash = fold_string(walker, hash, name);
+		hash = fold_string(walker, hash, file);
+	}
+	return (__u32)(hash >> 32);
 }
 
 static __always_inline __u32 ident_of(struct walker *walker, __u64 code)
@@ -97,6 +135,18 @@ static __always_inline int load_frame(struct walker *walker, __u64 address)
 	return offset;
 }
 
+/* The frame recorded last was called from C. */
+static __always_inline void note_c_below(struct walker *walker)
+{
+	struct walk *walk = &walker->scratch->walk;
+	__u32 i = walk->count - 1;
+
+	if (i < PBP_MAX_FRAMES) {
+		walker->scratch->frames[i].flags |= PBP_FRAME_C_BELOW;
+		walk->hash = hash_mix(walk->hash, PBP_FRAME_C_BELOW);
+	}
+}
+
 static __always_inline void record_frame(struct walker *walker, __u64 code, __u64 instr)
 {
 	struct walk *walk = &walker->scratch->walk;
@@ -124,16 +174,50 @@ static __always_inline void record_frame(struct walker *walker, __u64 code, __u6
 	walk->count = i + 1;
 }
 
-/* A C entry marker: the frame recorded last was called from C. */
-static __always_inline void record_marker(struct walker *walker, __u64 frame)
+/*
+ * What has been walked did not lead to where it had to (first_frame): go on from the next guess, and from the
+ * frame it should have led to when there is none left.
+ */
+static __always_inline bool start_elsewhere(struct walk *walk)
 {
-	struct walk *walk = &walker->scratch->walk;
-	__u32 i = walk->count - 1;
-
-	if (i < PBP_MAX_FRAMES && frame != walk->base_frame) {
-		walker->scratch->frames[i].flags |= PBP_FRAME_C_BELOW;
-		walk->hash = hash_mix(walk->hash, PBP_FRAME_C_BELOW);
+	if (!walk->unproved)
+		return false;
+	walk->hash = walk->start_hash;
+	walk->leaf_instr = 0;
+	walk->last_frame = 0;
+	walk->count = 0;
+	if (walk->guesses_left) {
+		walk->frame = walk->guesses[--walk->guesses_left & 7];
+	} else {
+		walk->frame = walk->below;
+		walk->unproved = 0;
 	}
+	return true;
+}
+
+/*
+ * The chain has ended. A generator's frame may be linked to its caller a few instructions after it has become
+ * the current frame; the caller's frame is in a register then.
+ */
+static __always_inline bool ends_too_early(struct walk *walk)
+{
+	if (walk->unproved && !walk->is_cut) {
+		walk->is_cut = 1;
+		/* r15, r14, r13, r12, rbp, rbx as the program had them: those that calls preserve. */
+		if (!bpf_probe_read_kernel(walk->guesses, WALK_GUESSES * 8,
+					   (void *)bpf_task_pt_regs(bpf_get_current_task_btf())))
+			walk->guesses_left = WALK_GUESSES;
+	}
+	return start_elsewhere(walk);
+}
+
+/* At the first frame of a guess: is it one? */
+static __always_inline bool is_wrong_guess(const struct pbp_target *target, const struct walk *walk,
+					   __u64 code, bool is_marker)
+{
+	return walk->is_cut && walk->unproved && !walk->count &&
+	       (is_marker || !target->code_type ||
+		read_user_u64(code + target->co_type) != target->code_type);
 }
 
 /* One frame. Returns 1 when the walk is over. */
@@ -142,34 +226,51 @@ static long walk_step(__u32 step, struct walker *walker)
 	const struct pbp_target *target = walker->target;
 	struct walk *walk = &walker->scratch->walk;
 	__u64 address = walk->frame;
+	bool from_c = false, is_marker;
 	__u32 owner = 0;
 	__u8 *bytes;
 	__u64 code, instr;
 	int offset;
 
-	if (!address || step >= 2 * max_frames)
+	if (step >= 2 * max_frames)
 		return 1;
+	if (!address)
+		return !ends_too_early(walk);
 	offset = load_frame(walker, address);
 	if (offset < 0) {
-		walk->faulted = 1;
-		return 1;
+		walk->faulted = !start_elsewhere(walk);
+		return walk->faulted;
 	}
 	bytes = walker->scratch->window + (offset & (PBP_WINDOW_BYTES - 1));
 	if (target->fr_owner != PBP_NONE)
 		owner = bytes[target->fr_owner & (PBP_FRAME_BYTES - 1)];
-	if (target->fr_first_other_owner && owner >= target->fr_first_other_owner) {
-		record_marker(walker, address);
+	is_marker = target->fr_first_other_owner && owner >= target->fr_first_other_owner;
+	code = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask;
+	if (is_wrong_guess(target, walk, code, is_marker)) {
+		start_elsewhere(walk);
+		return 0;
+	}
+	if (is_marker) {
+		from_c = address != walk->base_frame;
 	} else if (walk->count >= walk->limit) {
 		return 1; /* checked here, so that a stack of just this depth is not cut before its last
 			     marker */
 	} else {
-		code = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_code) & ~(__u64)target->fr_tag_mask;
 		instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr)
 						  : scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
 		record_frame(walker, code, instr);
+		from_c = target->fr_all_from_c;
+		if (target->fr_from_c != PBP_NONE)
+			from_c = bytes[target->fr_from_c & (PBP_FRAME_BYTES - 1)] != 0;
 		walk->last_frame = address;
 	}
 	walk->frame = scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_previous);
+	if (!from_c)
+		return 0;
+	note_c_below(walker);
+	if (walk->frame == walk->below)
+		walk->unproved = 0;
+	start_elsewhere(walk);
 	return 0;
 }
 

@@ -19,7 +19,9 @@
 #define PBP_TSTATE_BYTES 256  /* most of a thread state that is read at once */
 #define PBP_WINDOW_BYTES 4096 /* the data stack is read up to a page at a time */
 #define PBP_FRAME_BYTES	 128  /* most of a frame that is read at once */
-#define PBP_IDENT_BYTES	 32   /* most of a code object's identity that is read at once */
+#define PBP_CFRAME_BYTES 32   /* most of a cframe that is read at once */
+#define PBP_IDENT_BYTES	 128  /* most of a code object's identity that is read at once */
+#define PBP_IDENT_WORDS	 12   /* ... and is folded: no version has more */
 #define PBP_MAX_THREADS	 1024 /* thread states visited by one list walk in the kernel */
 #define PBP_WITNESSES	 64   /* frames of a tail that the kernel looks at at most; a power of two */
 #define PBP_NONE	 0xffff /* in a layout: this version has no such field */
@@ -54,7 +56,7 @@ struct pbp_target {
 	__u16 ts_base_frame;	/* the sentinel frame embedded in the thread state (3.15) */
 	__u32 ts_attached_mask; /* ... it is if (value & mask) == want */
 	__u32 ts_attached_want;
-	__u16 cframe_frame; /* 3.11, 3.12: offset of current_frame in the cframe */
+	__u16 cframe_frame; /* 3.11, 3.12: offset of current_frame in the cframe; the previous one follows */
 	__u16 fr_bytes;	    /* bytes of a frame to read, from its start; less than PBP_FRAME_BYTES */
 	__u16 fr_previous;
 	__u16 fr_code;
@@ -63,9 +65,9 @@ struct pbp_target {
 	__u8 fr_tag_mask;	   /* low bits to clear from fr_code (tagged references, 3.14+) */
 	__u8 fr_first_other_owner; /* owners from this on are not Python frames but C entry markers */
 	__u8 fr_instr_is_index;
-	__u8 reserved;
+	__u8 fr_all_from_c;   /* every frame was called from C (to 3.10) */
 	__u16 co_ident;	      /* what tells two code objects at one address apart: co_version, ... */
-	__u16 co_ident_bytes; /* 4, or up to PBP_IDENT_BYTES that are folded by pbp_ident() */
+	__u16 co_ident_bytes; /* 4, or at most PBP_IDENT_WORDS that are folded by pbp_ident_fold() */
 	__u16 in_next;
 	__u16 in_threads_head;
 	__u16 co_bytes; /* bytes of a code object to copy, from its start; less than PBP_CODE_BYTES */
@@ -74,6 +76,17 @@ struct pbp_target {
 	__u16 co_linetable;
 	__u32 in_gc_collecting; /* these two may lie beyond 64 KiB: 0 = absent */
 	__u32 in_generation;	/* code_object_generation */
+	__u64 gil_tstate; /* address of the pointer to the thread state that holds the GIL, where ts_attached
+			     is absent (to 3.11); 0 = unknown */
+	__u64 gc_collecting; /* address of the flag, where it is the runtime's (3.8); 0 = in_gc_collecting */
+	__u64 code_type;     /* address of the type of code objects; 0 = unknown */
+	__u16 fr_from_c;     /* a byte that is set if C called the frame, where no marker tells (3.11) */
+	__u16 st_length; /* string objects: length, then hash and state. PBP_NONE: co_ident is all there is to
+			    an identity; else the strings at co_name and co_filename belong to it */
+	__u16 st_ascii;	 /* where the characters of an ASCII string begin; PBP_STRING_TAIL at least */
+	__u16 st_compact; /* ... and those of any other */
+	__u16 co_type;	  /* type of an object */
+	__u16 reserved[3];
 };
 
 /* Records: every one starts with its type. */
@@ -230,19 +243,47 @@ static inline __u32 pbp_frame_hash(__u64 code, __u64 instr, __u64 previous)
 	return (__u32)(hash * 0x9e3779b97f4a7c15ull >> 32) | 1;
 }
 
-/* Identity of a code object from the bytes at co_ident: both sides compute it. words = bytes / 8. */
-static inline __u32 pbp_ident_fold(const __u64 *words, __u32 count)
+/*
+ * Identity of a code object from the bytes at co_ident (words, unused ones are 0) and from its strings, if
+ * they belong to it: both sides compute it.
+ */
+static inline __u64 pbp_fold(__u64 hash, const __u64 *words, __u32 count)
 {
-	__u64 hash = 0;
-	for (__u32 i = 0; i < count && i < PBP_IDENT_BYTES / 8; i++)
+	for (__u32 i = 0; i < count; i++)
 		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ull;
-	return (__u32)(hash >> 32);
+	return hash;
+}
+
+/*
+ * What tells a string from another one that had its address before: CPython's own hash of its characters, or,
+ * if that has not been computed yet, the end of them.
+ */
+#define PBP_STRING_TAIL	   32
+#define PBP_STRING_NO_HASH (~0ull)
+
+struct pbp_string {
+	__u64 length, hash, state;	 /* as at st_length */
+	__u64 tail[PBP_STRING_TAIL / 8]; /* the bytes before pbp_string_end(); 0 if there is a hash */
+};
+
+/* Where the characters end, from the start of the object (PyASCIIObject.state, to 3.11: kind and ascii). */
+static inline __u64 pbp_string_end(const struct pbp_target *target, const struct pbp_string *string)
+{
+	__u64 kind = string->state >> 2 & 7, is_ascii = string->state >> 6 & 1;
+
+	return is_ascii ? target->st_ascii + string->length : target->st_compact + string->length * kind;
+}
+
+static inline __u64 pbp_fold_string(__u64 hash, const struct pbp_string *string)
+{
+	hash = pbp_fold(hash, &string->length, 2);
+	return pbp_fold(hash, string->tail, PBP_STRING_TAIL / 8);
 }
 
 _Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
 _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
 _Static_assert(sizeof(struct pbp_sample) == 352, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_code) == 1312, "pbp_code is part of the ABI");
-_Static_assert(sizeof(struct pbp_target) == 104, "pbp_target is part of the ABI");
+_Static_assert(sizeof(struct pbp_target) == 144, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024,
 	       "a record must stay far below the ring's size");

@@ -66,7 +66,7 @@ static const char HELP_HEAD[] =
 	"       pybpfprof doctor\n"
 	"\n"
 	"Where does a running Python process spend its time? Samples its stacks on the\n"
-	"CPU clock, without stopping it, and prints a table. CPython 3.13 to 3.15, x86-64.\n"
+	"CPU clock, without stopping it, and prints a table. CPython 3.8 to 3.15, x86-64.\n"
 	"As root, or with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, on Linux 5.15 and later by\n"
 	"BPF; else by reading the memory of processes of the same user.\n"
 	"\n"

@@ -60,18 +60,43 @@ static struct criterion_test_params copy_of(const struct python **chosen, size_t
 	return cr_make_param_array(struct python, copy, count);
 }
 
-struct criterion_test_params live_pythons(void)
+/* The first of each version; of the kind that has most of them, if it is there. */
+static size_t choose(const struct python **chosen, const char *const *versions, const char *kind)
 {
-	const struct python *chosen[16];
 	size_t count = 0;
 
-	for (size_t i = 0; PYTHONS_REQUIRED[i]; i++) {
-		const struct python *python = pythons__find(PYTHONS_REQUIRED[i], "debian")
-						      ?: pythons__find(PYTHONS_REQUIRED[i], NULL);
+	for (size_t i = 0; versions[i]; i++) {
+		const struct python *python =
+			pythons__find(versions[i], kind) ?: pythons__find(versions[i], NULL);
+
 		if (python)
 			chosen[count++] = python;
 	}
-	return copy_of(chosen, count);
+	return count;
+}
+
+struct criterion_test_params table_pythons(void)
+{
+	const struct python *chosen[16];
+
+	return copy_of(chosen, choose(chosen, PYTHONS_REQUIRED, "debian"));
+}
+
+struct criterion_test_params kinds_of_python(void)
+{
+	static const char *const old[] = {"3.9", "3.11", NULL};
+	const struct python *chosen[32];
+	size_t count = choose(chosen, old, "pyenv");
+
+	return copy_of(chosen, count + choose(chosen + count, PYTHONS_REQUIRED, "debian"));
+}
+
+struct criterion_test_params live_pythons(void)
+{
+	const struct python *chosen[32];
+	size_t old = choose(chosen, PYTHONS_OLD, "pyenv");
+
+	return copy_of(chosen, old + choose(chosen + old, PYTHONS_REQUIRED, "debian"));
 }
 
 static struct criterion_test_params filtered(bool (*takes)(const struct python *python))
@@ -85,14 +110,10 @@ static struct criterion_test_params filtered(bool (*takes)(const struct python *
 	return copy_of(chosen, count);
 }
 
-static bool is_old(const struct python *python)
+/* Debian has no libpython of its debug build, nor the host of what is its own. */
+static bool is_embeddable(const struct python *python)
 {
-	return !python__is_supported(python) && python->minor < 13;
-}
-
-static bool is_release(const struct python *python)
-{
-	return python__is_supported(python) && !python->debug;
+	return python__is_supported(python) && !python->debug && strcmp(python->kind, "host") != 0;
 }
 
 struct criterion_test_params supported_pythons(void)
@@ -100,14 +121,14 @@ struct criterion_test_params supported_pythons(void)
 	return filtered(python__is_supported);
 }
 
-struct criterion_test_params release_pythons(void)
+struct criterion_test_params embeddable_pythons(void)
 {
-	return filtered(is_release);
+	return filtered(is_embeddable);
 }
 
 struct criterion_test_params old_pythons(void)
 {
-	return filtered(is_old);
+	return filtered(python__is_old);
 }
 
 const struct python *pick(const char *version, const char *kind)
@@ -135,6 +156,27 @@ const char *explain(const char *condition, const char *format, ...)
 		     last_run ? "  the profiler said:\n" : "", last_run ? last_run->err : "") < 0)
 		return condition;
 	return message;
+}
+
+const char *shown(const char *names)
+{
+	static char texts[8][128];
+	static unsigned int next;
+	char *text = texts[next++ % ARRAY_SIZE(texts)], *start = text;
+
+	cr_assert_lt(strlen(names), sizeof(texts[0]));
+	if (!last_target || last_target->python->minor >= 11)
+		return names;
+	for (const char *c = names; *c; c++) {
+		if (*c == '.')
+			text = start; /* what stands before it is the qualification */
+		else
+			*text++ = *c;
+		if (*c == ';')
+			start = text;
+	}
+	*text = '\0';
+	return texts[(next - 1) % ARRAY_SIZE(texts)];
 }
 
 double percent(const struct run *run, uint64_t weight)

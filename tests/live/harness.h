@@ -34,13 +34,21 @@
 	}                                                                                                    \
 	ParameterizedTest(const struct python *python, suite, name, .fini = clean_up, .timeout = 240)
 
+/* ... for each way of laying out frames, where one version more would only take time */
+#define EACH_KIND(suite, name) EACH_OF(kinds_of_python, suite, name)
+/* ... for each that has a table of its own offsets (3.13 and later). */
+#define EACH_WITH_TABLE(suite, name) EACH_OF(table_pythons, suite, name)
+
 /* A test on one Python only, pick(). */
 #define LIVE_TEST(suite, name) Test(suite, name, .fini = clean_up, .timeout = 240)
 
-struct criterion_test_params live_pythons(void);      /* the first of each required version */
-struct criterion_test_params supported_pythons(void); /* every one that the program supports */
-struct criterion_test_params release_pythons(void);   /* of those, no debug builds */
-struct criterion_test_params old_pythons(void);	      /* every one that it refuses by its number */
+struct criterion_test_params live_pythons(void); /* the first of each version that is supported */
+struct criterion_test_params
+kinds_of_python(void); /* one with frame objects, one with cframes, 3.13 and later */
+struct criterion_test_params table_pythons(void); /* of those, 3.13 and later, all of which are required */
+struct criterion_test_params supported_pythons(void);  /* every one that the program supports */
+struct criterion_test_params embeddable_pythons(void); /* of those, the ones that come with a libpython */
+struct criterion_test_params old_pythons(void);	       /* every one of 3.8 to 3.12 */
 const struct python *pick(const char *version, const char *kind); /* fails the test if it is not there */
 
 #define check(condition, ...)                                                                                \
@@ -131,6 +139,11 @@ void check_written(const struct run *run);
 
 /* Are the tests being run on the readv engine (PYBPFPROF_ENGINE)? It sees less of what lasts microseconds. */
 bool by_readv(void);
+/*
+ * Names as the Python of the last target has them: before 3.11 code knows no qualified ones, and
+ * "Thread.run;a.b" is "run;b". Valid for some calls more.
+ */
+const char *shown(const char *names);
 
 double percent(const struct run *run, uint64_t weight);
 /* Fails unless the stacks that are exactly so ("<module>;run;a") have `expected` percent, within `points`. */

@@ -14,6 +14,7 @@
 #define MAX_PYTHONS 64
 
 const char *const PYTHONS_REQUIRED[] = {"3.13", "3.14", "3.15", "3.15-dbg", NULL};
+const char *const PYTHONS_OLD[] = {"3.8", "3.9", "3.10", "3.11", "3.12", NULL};
 
 static bool parse_line(struct python *python, const char *line)
 {
@@ -72,6 +73,14 @@ bool python__is_supported(const struct python *python)
 {
 	for (size_t i = 0; PYTHONS_REQUIRED[i]; i++)
 		if (is_version(python, PYTHONS_REQUIRED[i]))
+			return true;
+	return python__is_old(python);
+}
+
+bool python__is_old(const struct python *python)
+{
+	for (size_t i = 0; PYTHONS_OLD[i]; i++)
+		if (is_version(python, PYTHONS_OLD[i]))
 			return true;
 	return false;
 }

@@ -25,6 +25,9 @@ const struct python *pythons__find(const char *version, const char *kind);
 
 /* Is it one that the program supports? */
 bool python__is_supported(const struct python *python);
+/* ... of those that do not tell their layout themselves? Of these, what the machine has is tested. */
+bool python__is_old(const struct python *python);
+extern const char *const PYTHONS_OLD[];
 
 /* The versions that have to be there, and of those the ones that are not ("" if none). */
 extern const char *const PYTHONS_REQUIRED[];

@@ -63,7 +63,7 @@ static bool goes_on(pid_t pid)
 	return false;
 }
 
-EACH_PYTHON(endings, signals)
+EACH_KIND(endings, signals)
 {
 	static const struct {
 		int signal;
@@ -84,7 +84,7 @@ EACH_PYTHON(endings, signals)
 	}
 }
 
-EACH_PYTHON(endings, snapshot)
+EACH_KIND(endings, snapshot)
 {
 	struct recording recording = record(start(python, "spin.py"), NULL, NULL);
 	struct stacks snapshot;
@@ -106,7 +106,7 @@ EACH_PYTHON(endings, snapshot)
 	      (unsigned long long)snapshot.total, (unsigned long long)run->stacks.total);
 }
 
-EACH_PYTHON(endings, target_ends)
+EACH_KIND(endings, target_ends)
 {
 	struct recording recording = record(start(python, "shares.py", .args = {"1.5"}), NULL, NULL);
 	struct run *run = finish(&recording, "the process has ended");
@@ -115,7 +115,7 @@ EACH_PYTHON(endings, target_ends)
 	      percent(run, stacks__with(&run->stacks, "run")));
 }
 
-EACH_PYTHON(endings, target_is_killed)
+EACH_KIND(endings, target_is_killed)
 {
 	struct recording recording = record(start(python, "spin.py"), "-d", "60");
 
@@ -163,7 +163,7 @@ EACH_PYTHON(endings, target_execs_into_another_program)
 }
 
 /* The wall clock decides, however many threads there are. */
-EACH_PYTHON(endings, duration_with_400_threads)
+EACH_KIND(endings, duration_with_400_threads)
 {
 	struct target *target = start(python, "fixedwork.py", .args = {"--threads", "400"});
 	double begin = seconds_now(), took;
@@ -177,7 +177,7 @@ EACH_PYTHON(endings, duration_with_400_threads)
 }
 
 /* The profiler dies: the target does not notice, and can be profiled again. */
-EACH_PYTHON(endings, profiler_is_killed)
+EACH_KIND(endings, profiler_is_killed)
 {
 	struct target *target = start(python, "spin.py");
 	struct recording recording = record(target, NULL, NULL);
@@ -190,7 +190,7 @@ EACH_PYTHON(endings, profiler_is_killed)
 }
 
 /* Nothing used the CPU, so there is nothing to write, and the reason is said. */
-EACH_PYTHON(endings, idle_target)
+EACH_KIND(endings, idle_target)
 {
 	struct target *target = start(python, "idle.py");
 	char pid[16], file[CHILD_PATH];

@@ -119,15 +119,6 @@ EACH_PYTHON(input, shell_around_python)
 
 /* --- versions --- */
 
-EACH_OF(old_pythons, input, old_version)
-{
-	struct target *target = start(python, "spin.py");
-	char version[16];
-
-	snprintf(version, sizeof(version), "Python 3.%d ", python->minor);
-	check_refused(profile_pid(target->pid), FAILED, version);
-}
-
 /* Beside the Pythons of pyenv, where it has them. */
 LIVE_TEST(input, ancient_versions)
 {
@@ -178,7 +169,7 @@ static void poke(const struct target *target, py_addr addr, uint64_t value)
 	close(fd);
 }
 
-EACH_PYTHON(input, version_to_come)
+EACH_WITH_TABLE(input, version_to_come)
 {
 	struct target *target = start(python, "spin.py");
 	py_addr runtime = find_runtime(target);
@@ -191,7 +182,7 @@ EACH_PYTHON(input, version_to_come)
 	check_refused(profile_pid(target->pid), FAILED, "");
 }
 
-EACH_PYTHON(input, free_threaded)
+EACH_WITH_TABLE(input, free_threaded)
 {
 	struct target *target = start(python, "spin.py");
 
@@ -199,7 +190,7 @@ EACH_PYTHON(input, free_threaded)
 	check_refused(profile_pid(target->pid), FAILED, "free-threaded");
 }
 
-EACH_PYTHON(input, corrupt_table)
+EACH_WITH_TABLE(input, corrupt_table)
 {
 	static const int offsets[] = {120, 136, 168, 184, 192};
 	struct target *target = start(python, "spin.py");
@@ -213,7 +204,7 @@ EACH_PYTHON(input, corrupt_table)
 /*
  * Any field with any value: refused, or it did not matter. The profiler never dies and never tells nonsense.
  */
-EACH_PYTHON(input, table_of_random_values)
+EACH_WITH_TABLE(input, table_of_random_values)
 {
 	static const uint64_t values[] = {0, 1, 7, 0x28, 0x1000, 0x7fffffff, UINT64_MAX, 0x7fff00000000};
 	struct target *target = start(python, "spin.py");

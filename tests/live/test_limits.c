@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Hardly a stack twice: memory stays within bounds, and no sample is left out of the profile. */
-EACH_PYTHON(limits, stacks_without_end)
+EACH_KIND(limits, stacks_without_end)
 {
 	struct run *run =
 		profile(start(python, "wide.py"), .seconds = 2, .rate = "4999", .min_samples = 1000);
@@ -20,7 +20,7 @@ EACH_PYTHON(limits, stacks_without_end)
 	check(percent(run, stacks__with(&run->stacks, "f0")) > 1, "f0 was never seen");
 }
 
-EACH_PYTHON(limits, three_in_a_row)
+EACH_KIND(limits, three_in_a_row)
 {
 	struct target *target = start(python, "spin.py");
 
@@ -29,7 +29,7 @@ EACH_PYTHON(limits, three_in_a_row)
 			    100, 1);
 }
 
-EACH_PYTHON(limits, two_at_once)
+EACH_KIND(limits, two_at_once)
 {
 	struct target *target = start(python, "spin.py");
 	const char *folder = scratch_folder("");

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 EACH_OF(supported_pythons, profile, shares)
@@ -70,6 +71,44 @@ EACH_PYTHON(profile, lines_and_functions)
 	check_share(run, "<module>;f", 100, 1);
 }
 
+/* "name:line;name:line" */
+static void write_stack(const struct stack *stack, char *out, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < stack->len && used < size; i++)
+		used += snprintf(out + used, size - used, "%s%s:%u", i ? ";" : "", stack->frames[i].name,
+				 stack->frames[i].line);
+}
+
+/* Every kind of call, held still: names and lines are those that sys._current_frames() gives. */
+EACH_OF(supported_pythons, profile, stacks_as_python_sees_them)
+{
+	struct target *target = start(python, "shapes.py");
+	struct run *run = profile(target, .seconds = 1, .min_samples = 600);
+	char *lines = strdup(child__out(target->child)), *rest = lines, *line, text[4096];
+	uint64_t all = 0;
+	int count = 0;
+
+	while ((line = strsep(&rest, "\n"))) {
+		uint64_t weight = 0;
+
+		if (strncmp(line, "stack ", 6))
+			continue;
+		for (size_t i = 0; i < run->stacks.len; i++) {
+			write_stack(&run->stacks.items[i], text, sizeof(text));
+			weight += strcmp(text, line + 6) ? 0 : run->stacks.items[i].weight;
+		}
+		check(percent(run, weight) > 3, "%s has %.2f %%; there is %s", line + 6, percent(run, weight),
+		      stack__text(&run->stacks.items[0]));
+		all += weight;
+		count++;
+	}
+	check(count == 6, "%d stacks", count);
+	check(percent(run, all) > 98, "these have %.2f %%", percent(run, all));
+	free(lines);
+}
+
 static bool is_fib(const struct stack *stack)
 {
 	return !strcmp(stack->frames[0].name, "<module>") && stack->len <= 24 &&
@@ -112,7 +151,7 @@ EACH_PYTHON(profile, callback_from_c)
 static bool is_step_and_lambda(const struct stack *stack)
 {
 	for (size_t i = 1; i < stack->len; i++)
-		if (strcmp(stack->frames[i].name, i % 2 ? "step" : "step.<locals>.<lambda>"))
+		if (strcmp(stack->frames[i].name, i % 2 ? "step" : shown("step.<locals>.<lambda>")))
 			return false;
 	return !strcmp(stack->frames[0].name, "<module>") && stack->len <= 1 + 2 * 51;
 }
@@ -133,8 +172,8 @@ EACH_PYTHON(profile, no_shim_of_init)
 {
 	struct run *run = profile(start(python, "init.py"));
 
-	check_share(run, "<module>;make;Box.__init__", 100, 2);
-	check(run->stacks.total == stacks__exactly(&run->stacks, "<module>;make;Box.__init__") +
+	check_share(run, shown("<module>;make;Box.__init__"), 100, 2);
+	check(run->stacks.total == stacks__exactly(&run->stacks, shown("<module>;make;Box.__init__")) +
 					   stacks__exactly(&run->stacks, "<module>;make") +
 					   stacks__exactly(&run->stacks, "<module>"),
 	      "frames that are no functions of the program");

@@ -68,11 +68,26 @@ EACH_OF(supported_pythons, runtime, second_file)
 	check_found(target, target->pid, "<module>;spin");
 }
 
+/* The libpython of a Python that pyenv made. */
+static void library_of(const struct python *python, char *path, size_t size)
+{
+	int len = strstr(python->command, "/bin/") - python->command;
+
+	snprintf(path, size, "%.*s/lib/libpython3.%d.so.1.0", len, python->command, python->minor);
+}
+
 /* A libpython of another version in the same process. */
 EACH_PYTHON(runtime, another_version_beside_it)
 {
-	const char *library = python->minor == 13 ? "libpython3.14.so.1.0" : "libpython3.13.so.1.0";
-	struct target *target = start(python, "dlopen.py", .args = {"--deepbind", library});
+	const char *debian = python->minor == 13 ? "libpython3.14.so.1.0" : "libpython3.13.so.1.0";
+	char library[CHILD_PATH];
+	struct target *target;
+
+	snprintf(library, sizeof(library), "%s", debian);
+	if (!python->root[0])
+		library_of(pythons__find(python->minor == 10 ? "3.9" : "3.10", "pyenv") ?: python, library,
+			   sizeof(library));
+	target = start(python, "dlopen.py", .args = {"--deepbind", library});
 
 	check_found(target, target->pid, "<module>;spin");
 }
@@ -96,19 +111,26 @@ struct executable {
 	const char *inside;
 };
 
+static const char *executable_of(const struct python *python)
+{
+	const char *last = strrchr(python->command, ' ');
+
+	return last ? last + 1 : python->command;
+}
+
 static struct executable copy_executable(const struct python *python, const char *name)
 {
 	struct executable copy;
-	char original[CHILD_PATH];
+	char original[2 * CHILD_PATH];
 
-	snprintf(original, sizeof(original), "%s%s", python->root, strrchr(python->command, ' ') + 1);
+	snprintf(original, sizeof(original), "%s%s", python->root, executable_of(python));
 	snprintf(copy.path, sizeof(copy.path), "%s/%s", scratch_folder(python->root), name);
 	copy_file(original, copy.path);
 	copy.inside = strdup(copy.path + strlen(python->root));
 	return copy;
 }
 
-EACH_PYTHON(runtime, deleted_executable)
+EACH_OF(supported_pythons, runtime, deleted_executable)
 {
 	struct executable copy = copy_executable(python, "pyx");
 	struct target *target = start(python, "spin.py", .interpreter = copy.inside);
@@ -118,7 +140,7 @@ EACH_PYTHON(runtime, deleted_executable)
 }
 
 /* Its name says that it is deleted; it is not. */
-EACH_PYTHON(runtime, executable_named_deleted)
+EACH_OF(supported_pythons, runtime, executable_named_deleted)
 {
 	struct executable copy = copy_executable(python, "py (deleted)");
 	struct target *target = start(python, "spin.py", .interpreter = copy.inside);
@@ -126,7 +148,7 @@ EACH_PYTHON(runtime, executable_named_deleted)
 	check_found(target, target->pid, spin);
 }
 
-EACH_PYTHON(runtime, no_section_headers)
+EACH_OF(supported_pythons, runtime, no_section_headers)
 {
 	struct executable copy = copy_executable(python, "py-nosh");
 	FILE *file = fopen(copy.path, "r+");
@@ -141,7 +163,7 @@ EACH_PYTHON(runtime, no_section_headers)
 }
 
 /* Another file has the executable's path by now. */
-EACH_PYTHON(runtime, replaced_executable)
+EACH_WITH_TABLE(runtime, replaced_executable)
 {
 	const struct python *other = pick(python->minor == 13 ? "3.14" : "3.13", "debian");
 	struct executable copy = copy_executable(python, "py"), second = copy_executable(other, "py");
@@ -152,14 +174,14 @@ EACH_PYTHON(runtime, replaced_executable)
 }
 
 /* The path is another Python out here; in the target's mount namespace it is bound over. */
-EACH_PYTHON(runtime, other_file_at_the_path)
+EACH_WITH_TABLE(runtime, other_file_at_the_path)
 {
 	const struct python *other = pick(python->minor == 13 ? "3.14" : "3.13", "debian");
 	struct executable copy = copy_executable(other, "py");
-	char original[CHILD_PATH], script[3 * CHILD_PATH];
+	char original[2 * CHILD_PATH], script[4 * CHILD_PATH];
 	struct target *target;
 
-	snprintf(original, sizeof(original), "%s%s", python->root, strrchr(python->command, ' ') + 1);
+	snprintf(original, sizeof(original), "%s%s", python->root, executable_of(python));
 	snprintf(script, sizeof(script), "mount --bind %s %s && exec \"$0\" \"$@\"", original, copy.path);
 	target = start(python, "spin.py", .interpreter = copy.inside,
 		       .wrapper = {"unshare", "-m", "sh", "-c", script});
@@ -245,8 +267,7 @@ static struct target *start_embed(const struct python *python, const char *mode,
 	} else {
 		size_t len = strstr(python->command, "/bin/") - python->command;
 
-		snprintf(library, sizeof(library), "%.*s/lib/libpython3.%d.so.1.0", (int)len, python->command,
-			 python->minor);
+		library_of(python, library, sizeof(library));
 		snprintf(home, sizeof(home), "PYTHONHOME=%.*s", (int)len, python->command);
 	}
 	snprintf(copy, sizeof(copy), "%s/libunpacked.so", folder);
@@ -270,7 +291,7 @@ static struct target *start_embed(const struct python *python, const char *mode,
 }
 
 /* Not called python, nor linked with libpython; the library has an odd name and is deleted after loading. */
-EACH_OF(release_pythons, runtime, embedded)
+EACH_OF(embeddable_pythons, runtime, embedded)
 {
 	struct target *target = start_embed(python, "spin", true);
 
@@ -278,7 +299,7 @@ EACH_OF(release_pythons, runtime, embedded)
 }
 
 /* A thread that Python knows, but that runs only C: it is counted, and does not disturb the others. */
-EACH_OF(release_pythons, runtime, native_thread)
+EACH_OF(embeddable_pythons, runtime, native_thread)
 {
 	struct target *target = start_embed(python, "native", false);
 	struct run *run = profile(target, .seconds = 0.7);
@@ -292,7 +313,7 @@ EACH_OF(release_pythons, runtime, native_thread)
 }
 
 /* Python is there, but no thread is in it. */
-EACH_OF(release_pythons, runtime, detached)
+EACH_OF(embeddable_pythons, runtime, detached)
 {
 	struct target *target = start_embed(python, "detached", false);
 	char pid[16];

@@ -22,7 +22,7 @@ static bool is_one_chain(const struct stack *stack)
 		stack__count(stack, "y") == stack->len - 1);
 }
 
-EACH_PYTHON(stacks, two_chains)
+EACH_KIND(stacks, two_chains)
 {
 	struct run *run = profile_fast(start(python, "chains.py"));
 	double x = percent(run, stacks__with(&run->stacks, "x"));
@@ -85,7 +85,7 @@ static bool is_churn(const struct stack *stack)
 	       stack__count(stack, "churn") == stack->len - 4;
 }
 
-EACH_PYTHON(stacks, churn_in_threads)
+EACH_KIND(stacks, churn_in_threads)
 {
 	struct run *run = profile(start(python, "churn.py"), .rate = "9999", .min_samples = 1500);
 
@@ -99,7 +99,7 @@ static bool is_shallow(const struct stack *stack)
 }
 
 /* What a deep stack left in memory does not show under a shallow one. */
-EACH_PYTHON(stacks, deep_and_shallow)
+EACH_KIND(stacks, deep_and_shallow)
 {
 	struct run *run = profile_fast(start(python, "shallow.py"));
 
@@ -113,7 +113,7 @@ static bool is_task(const struct stack *stack)
 	return stack__count(stack, "leaf") <= 1 && stack__count(stack, "mid") <= 1;
 }
 
-EACH_PYTHON(stacks, two_tasks)
+EACH_KIND(stacks, two_tasks)
 {
 	struct run *run = profile_fast(start(python, "tasks.py"));
 	uint64_t both = stacks__ending_in(&run->stacks, "mid;leaf");
@@ -152,7 +152,7 @@ EACH_PYTHON(deep, five_thousand)
 	check_deep(python, "5000", 5000, "64");
 }
 
-EACH_PYTHON(deep, twenty_thousand)
+EACH_KIND(deep, twenty_thousand)
 {
 	check_deep(python, "20000", 20000, NULL);
 }
@@ -219,7 +219,7 @@ EACH_PYTHON(deep, two_ends)
 }
 
 /* The same below twenty different functions: the difference is far from the base. */
-EACH_PYTHON(deep, two_ends_in_a_framework)
+EACH_KIND(deep, two_ends_in_a_framework)
 {
 	struct target *target = start(python, "deepends.py", .args = {"400", "20"});
 	struct run *run = profile_fast(target, .args = {"--kernel-frames", "100"});
@@ -229,7 +229,7 @@ EACH_PYTHON(deep, two_ends_in_a_framework)
 }
 
 /* The kernel side walks 64 frames, or one more. */
-EACH_PYTHON(deep, as_deep_as_the_budget)
+EACH_KIND(deep, as_deep_as_the_budget)
 {
 	static const char *const depths[] = {"59", "60", "61", "62", "63", "64"};
 	double samples = 0, unverified = 0;
@@ -249,7 +249,7 @@ static bool is_await(const struct stack *stack)
 	return stack__count(stack, "level") <= 900;
 }
 
-EACH_PYTHON(deep, awaits)
+EACH_KIND(deep, awaits)
 {
 	/* At this rate the kernel side walks them whole. */
 	struct run *run = profile(start(python, "awaits.py"), .rate = "99", .min_samples = 50);

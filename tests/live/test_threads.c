@@ -25,8 +25,9 @@ EACH_PYTHON(threads, c_code_without_the_gil)
 	struct run *run = profile(start(python, "gilfree.py"), .seconds = 0.7);
 	double holding = number_before(run->err, "% holding the GIL");
 
-	check(percent(run, stacks__ending_in(&run->stacks, "Thread.run;crunch")) > 99, "crunch has %.2f %%",
-	      percent(run, stacks__ending_in(&run->stacks, "Thread.run;crunch")));
+	check(percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;crunch"))) > 99,
+	      "crunch has %.2f %%",
+	      percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;crunch"))));
 	check(holding >= 0 && holding < 5, "%.1f %% hold the GIL", holding);
 	check(run->report.samples + run->report.lost > 0.9 * 999 * run->report.cpu_s,
 	      "%.0f samples of %.3f s of CPU at 999 Hz", run->report.samples, run->report.cpu_s);
@@ -41,8 +42,8 @@ EACH_PYTHON(threads, that_want_the_gil)
 	double shares[8] = {0};
 	size_t threads = 0;
 
-	check(percent(run, stacks__ending_in(&run->stacks, "Thread.run;spin")) > 97, "spin has %.2f %%",
-	      percent(run, stacks__ending_in(&run->stacks, "Thread.run;spin")));
+	check(percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;spin"))) > 97,
+	      "spin has %.2f %%", percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;spin"))));
 	for (size_t i = 0; i < run->stacks.len; i++) {
 		const char *name = run->stacks.items[i].frames[0].name;
 		size_t at = 0;
@@ -66,15 +67,16 @@ EACH_PYTHON(threads, asleep)
 	struct run *run = profile(start(python, "sleepy.py", .args = {"6"}), .seconds = 0.7);
 
 	check_share(run, "<module>;busy", 100, 0.5);
-	check(!with_both(run, "Thread.run", "in_sleep") && !with_both(run, "Thread.run", "in_queue"),
+	check(!with_both(run, shown("Thread.run"), "in_sleep") &&
+		      !with_both(run, shown("Thread.run"), "in_queue"),
 	      "a sleeping thread has samples");
 }
 
 /* Others come and go at full speed meanwhile. */
-EACH_PYTHON(threads, that_start_and_end)
+EACH_KIND(threads, that_start_and_end)
 {
 	struct run *run = profile(start(python, "threads_churn.py"), .rate = "1999", .min_samples = 500);
-	double share = percent(run, stacks__ending_in(&run->stacks, "Thread.run;long"));
+	double share = percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;long")));
 
 	check(share > 20, "long has %.2f %%", share);
 	check(run->report.without_python < 0.2 * run->report.samples, "%.0f of %.0f have no Python frames",
@@ -93,21 +95,21 @@ static void check_halves(struct run *run, const char *born)
 }
 
 /* Threads that are started during the run, and live for less than a tick, have their share. */
-EACH_PYTHON(threads, that_take_turns_with_main)
+EACH_KIND(threads, that_take_turns_with_main)
 {
 	check_halves(
 		profile(start(python, "born.py", .args = {"turns", "3"}), .rate = "199", .min_samples = 600),
 		"job");
 }
 
-EACH_PYTHON(threads, started_during_the_run)
+EACH_KIND(threads, started_during_the_run)
 {
 	check_halves(
 		profile(start(python, "born.py", .args = {"worker"}), .rate = "499", .min_samples = 1500),
 		"worker");
 }
 
-EACH_PYTHON(threads, that_do_nothing)
+EACH_KIND(threads, that_do_nothing)
 {
 	struct run *run = profile(start(python, "threads_churn.py", .args = {"empty"}), .rate = "4999",
 				  .min_samples = 500);
@@ -118,12 +120,12 @@ EACH_PYTHON(threads, that_do_nothing)
 }
 
 /* One thread at a time, named as its function: ids and addresses of thread states are used again. */
-EACH_PYTHON(threads, whose_ids_repeat)
+EACH_KIND(threads, whose_ids_repeat)
 {
 	struct run *run = profile(start(python, "threads_churn.py", .args = {"redblue"}), .rate = "4999",
 				  .seconds = 1.5, .min_samples = 1000, .args = {"-t"});
-	uint64_t red = stacks__ending_in(&run->stacks, "Thread.run;red");
-	uint64_t blue = stacks__ending_in(&run->stacks, "Thread.run;blue");
+	uint64_t red = stacks__ending_in(&run->stacks, shown("Thread.run;red"));
+	uint64_t blue = stacks__ending_in(&run->stacks, shown("Thread.run;blue"));
 
 	/* From outside, many of these threads of some 0.2 ms are over before they are found. */
 	check(percent(run, red + blue) > (by_readv() ? 10 : 30), "red and blue have %.2f %%", percent(run, red + blue));
@@ -134,11 +136,11 @@ EACH_PYTHON(threads, whose_ids_repeat)
 	      "a stack of two threads");
 }
 
-EACH_PYTHON(threads, whose_names_are_ever_new)
+EACH_KIND(threads, whose_names_are_ever_new)
 {
 	struct run *run = profile(start(python, "threads_churn.py", .args = {"jobs"}), .rate = "1999",
 				  .seconds = 2, .min_samples = 500);
 
-	check(stacks__ending_in(&run->stacks, "Thread.run;job"), "job was never seen");
+	check(stacks__ending_in(&run->stacks, shown("Thread.run;job")), "job was never seen");
 	check(run->report.resident_mb < 48, "%.1f MB resident", run->report.resident_mb);
 }

@@ -9,7 +9,7 @@ import signal
 signal.alarm(int(os.environ.get("PBP_LIMIT", "120")))
 
 
-def f():
+def f():  # FIRST
     while True:
         sum(range(200))
 

@@ -78,6 +78,10 @@ struct bpf_perf_event_data {
 		unsigned long cs;
 	} regs;
 };
+/* What a task had in its registers when it entered the kernel; the first of them. */
+struct host_registers {
+	unsigned long r15, r14, r13, r12, bp, bx;
+};
 struct bpf_perf_event_data_kern {
 	void *regs;
 	void *data;
@@ -105,6 +109,7 @@ struct host_map {
 static struct {
 	struct task_struct task;
 	struct pid task_ids;
+	struct host_registers registers;
 	__u64 now_ns;
 	__u64 fault_start, fault_end; /* memory that is there, but not resident */
 	__u64 reads, read_bytes;      /* of user memory */
@@ -138,6 +143,11 @@ static inline long bpf_probe_read_kernel(void *to, __u32 size, const void *from)
 static struct task_struct *bpf_get_current_task_btf(void)
 {
 	return &host.task;
+}
+
+static long bpf_task_pt_regs(struct task_struct *task)
+{
+	return (long)&host.registers;
 }
 
 static __u64 bpf_get_current_task(void)

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The memory of a Python thread, 3.13 to 3.15, made in the test's own: thread state, interpreter, code
+ * The memory of a Python thread, 3.8 to 3.15, made in the test's own: thread state, interpreter, code
  * objects, a data stack of chunks with nothing mapped around them, generators on a heap, entry markers on a C
  * stack. The test is the target, so the reader of user space (process_vm_readv on itself) and the kernel side
  * on the host see the same. Calls are pushed and popped as the interpreter does it; what the frames should
- * read as is kept beside.
+ * read as is kept beside. Before 3.12 there are no entry markers: to push one says that the next frame is
+ * called from C. To 3.10 all frames are on the heap.
  */
 #pragma once
 
 #include "base/util.h"
 #include "debug_offsets.h"
+#include "py/ident.h"
 #include "py/layout.h"
 #include "py/target.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,7 +36,9 @@ enum {
 	IMAGE_TSTATE = 12 * 4096,
 	IMAGE_TSTATE_2 = 13 * 4096,
 	IMAGE_CODE = 14 * 4096,
-	IMAGE_C_STACK = 20 * 4096,
+	IMAGE_STRINGS = 17 * 4096, /* two for each code object */
+	IMAGE_STRING_BYTES = 96,
+	IMAGE_C_STACK = 20 * 4096, /* two cframes, and from its end down entry markers */
 	IMAGE_HEAP = 40 * 4096,
 	IMAGE_STACK = 241 * 4096,
 	IMAGE_BYTES = IMAGE_STACK + IMAGE_CHUNKS * IMAGE_CHUNK_STRIDE,
@@ -51,6 +56,7 @@ struct image_frame {
 	uint64_t previous_top; /* of the data stack; 0: the frame is not on it */
 	uint32_t previous_chunk;
 	enum image_owner owner;
+	bool from_c;
 	struct pbp_frame frame; /* as it should be read; with its own instr also as leaf */
 };
 
@@ -61,6 +67,7 @@ struct image {
 	size_t depth;
 	uint64_t top;			     /* of the data stack */
 	uint32_t chunk;			     /* the newest one */
+	bool from_c;			     /* the next frame is, where there are no markers */
 	uint32_t chunk_places[IMAGE_CHUNKS]; /* they do not lie in order */
 	unsigned int seed;
 };
@@ -88,6 +95,11 @@ static inline void image_offsets(struct py_offsets *out, int minor)
 	uint8_t table[1024];
 	char reason[256];
 
+	if (minor < 13) {
+		cr_assert_eq(py_offsets__of_version(out, 0x030000f0 | minor << 16, reason, sizeof(reason)), 0,
+			     "%s", reason);
+		return;
+	}
 	for (size_t i = 0; i < words[minor - 13]; i++)
 		memcpy(table + i * 8, &tables[minor - 13][i].value, 8);
 	cr_assert_eq(py_offsets__decode(out, table, words[minor - 13] * 8, reason, sizeof(reason)), 0, "%s",
@@ -104,6 +116,32 @@ static inline uint64_t image__chunk(const struct image *image, uint32_t chunk)
 	return image__at(image, IMAGE_STACK + (uint64_t)image->chunk_places[chunk] * IMAGE_CHUNK_STRIDE);
 }
 
+static inline bool image__has_markers(const struct image *image)
+{
+	return image->target.offsets.first_other_owner != 0;
+}
+
+static inline bool image__has_frame_objects(const struct image *image)
+{
+	return image->target.offsets.frame_state != PY_ABSENT;
+}
+
+/* 3.11, 3.12: the cframe of the running eval loop, and before it that of the loop which called it. */
+static inline void image__publish_cframes(struct image *image, uint64_t frame)
+{
+	uint32_t at = image->target.offsets.cframe_current_frame;
+	uint64_t cframe = image__at(image, IMAGE_C_STACK), previous = cframe + 64, below = 0;
+	size_t entry = image->depth;
+
+	while (entry && !image->stack[entry - 1].from_c)
+		entry--;
+	if (entry > 1)
+		below = image->stack[entry - 2].address;
+	image__put(cframe + at, frame, 8);
+	image__put(cframe + at + 8, entry ? previous : 0, 8);
+	image__put(previous + at, below, 8);
+}
+
 /* Write what the thread state says of the stack. */
 static inline void image__publish(struct image *image)
 {
@@ -114,7 +152,13 @@ static inline void image__publish(struct image *image)
 		frame = tstate + image->target.layout.ts_base_frame;
 	if (image->depth)
 		frame = image->stack[image->depth - 1].address;
+	if (offsets->cframe_current_frame != PY_ABSENT) {
+		image__publish_cframes(image, frame);
+		frame = image__at(image, IMAGE_C_STACK);
+	}
 	image__put(tstate + offsets->thread_current_frame, frame, 8);
+	if (image__has_frame_objects(image))
+		return;
 	image__put(tstate + offsets->thread_datastack_chunk, image__chunk(image, image->chunk), 8);
 	image__put(tstate + offsets->thread_datastack_top, image->top, 8);
 }
@@ -124,6 +168,7 @@ static inline void image__reset_stack(struct image *image)
 {
 	image->depth = 0;
 	image->chunk = 0;
+	image->from_c = false;
 	image->top = image__chunk(image, 0) + 32;
 	image__put(image__chunk(image, 0), 0, 8);
 	image__put(image__chunk(image, 0) + 8, IMAGE_CHUNK, 8);
@@ -131,9 +176,48 @@ static inline void image__reset_stack(struct image *image)
 	image__publish(image);
 }
 
+/* Before 3.12 code objects have no number, and are told apart by their first lines as well. */
 static inline void image__set_version(struct image *image, uint32_t code, uint32_t version)
 {
-	image__put(image__code(image, code) + image->target.offsets.code_version, version, 4);
+	const struct py_offsets *offsets = &image->target.offsets;
+	uint32_t at = offsets->code_version == PY_ABSENT ? offsets->code_firstlineno : offsets->code_version;
+
+	image__put(image__code(image, code) + at, version, 4);
+}
+
+/* The identity that a code object should be read with. */
+static inline uint32_t image__ident(struct image *image, uint32_t code)
+{
+	const struct pbp_target *layout = &image->target.layout;
+	uint64_t address = image__code(image, code);
+	uint32_t ident = load_u32((void *)(uintptr_t)(address + layout->co_ident));
+
+	if (py_ident__has_names(layout))
+		cr_assert_eq(py_idents__read(&image->target.remote, layout, &address, 1, &ident, NULL), 0);
+	return ident;
+}
+
+/* The string that names a code object (0) or its file (1). */
+static inline uint64_t image__string(const struct image *image, uint32_t code, uint32_t which)
+{
+	return image__at(image, IMAGE_STRINGS + (code * 2 + which) * IMAGE_STRING_BYTES);
+}
+
+/* ASCII; the hash of some has been computed, that of others has not. */
+static inline void image__make_string(struct image *image, uint32_t code, uint32_t which)
+{
+	const struct py_offsets *offsets = &image->target.offsets;
+	uint64_t string = image__string(image, code, which);
+	char *text = (char *)(uintptr_t)string + offsets->unicode_ascii_size;
+	int len = sprintf(text, which ? "/usr/lib/python3/file_%u.py" : "name_%u", code);
+
+	image__put(string + offsets->unicode_length, len, 8);
+	image__put(string + offsets->unicode_state, 1 << 2 | 1 << 5 | 1 << 6, 4);
+	if (offsets->unicode_hash != PY_ABSENT)
+		image__put(string + offsets->unicode_hash, code % 3 ? UINT64_MAX : code * 77, 8);
+	image__put(image__code(image, code) +
+			   (which ? image->target.layout.co_filename : image->target.layout.co_name),
+		   string, 8);
 }
 
 static inline void image__make_thread(struct image *image, uint64_t tstate, uint64_t interp,
@@ -143,7 +227,12 @@ static inline void image__make_thread(struct image *image, uint64_t tstate, uint
 
 	image__put(tstate + offsets->thread_interp, interp, 8);
 	image__put(tstate + offsets->thread_thread_id, thread_id, 8);
-	image__put(tstate + offsets->thread_state, 1, 4);
+	if (offsets->thread_state != PY_ABSENT)
+		image__put(tstate + offsets->thread_state, 1, 4);
+	else if (offsets->thread_status != PY_ABSENT)
+		image__put(tstate + offsets->thread_status, 1 << 4, 4);
+	else
+		image__put(image->target.layout.gil_tstate, tstate, 8);
 }
 
 static inline void image__init(struct image *image, int minor)
@@ -166,7 +255,8 @@ static inline void image__init(struct image *image, int minor)
 	cr_assert_eq(py_layout__fill(&target->layout, offsets,
 				     offsets->thread_base_frame == PY_ABSENT ? PBP_NONE : 888),
 		     0);
-	target->layout.interpreters_head = target->runtime + offsets->runtime_interpreters_head;
+	py_layout__locate(&target->layout, offsets, target->runtime);
+	target->layout.code_type = image__at(image, IMAGE_RUNTIME + 4096); /* never looked into */
 	target->layout.slot_kind = PBP_SLOT_FSBASE;
 	target->layout.slot_offset = IMAGE_SLOT;
 
@@ -180,14 +270,18 @@ static inline void image__init(struct image *image, int minor)
 		image__put(tstate + offsets->thread_base_frame, base_frame, 8);
 		image__put(base_frame + offsets->frame_owner, IMAGE_MARKER, 1);
 	}
-	memcpy(image->memory + IMAGE_CODE_TYPE_NAME, "code", 5);
-	image__put(image__at(image, IMAGE_CODE_TYPE) + offsets->type_name,
-		   image__at(image, IMAGE_CODE_TYPE_NAME), 8);
 	for (uint32_t i = 0; i < IMAGE_CODES; i++) {
-		image__put(image__code(image, i) + offsets->object_type, image__at(image, IMAGE_CODE_TYPE), 8);
-		image__put(image__code(image, i) + offsets->var_object_size, IMAGE_CODE_UNITS, 8);
+		image__put(image__code(image, i) + offsets->object_type, target->layout.code_type, 8);
+		if (offsets->var_object_size != PY_ABSENT)
+			image__put(image__code(image, i) + offsets->var_object_size, IMAGE_CODE_UNITS, 8);
 		image__set_version(image, i, 1000 + i);
+		image__make_string(image, i, 0);
+		image__make_string(image, i, 1);
+		/* One line table for all, of no bytes. */
+		image__put(image__code(image, i) + target->layout.co_linetable,
+			   image__string(image, IMAGE_CODES, 0), 8);
 	}
+	target->code_type = target->layout.code_type;
 	image__reset_stack(image);
 }
 
@@ -222,13 +316,40 @@ static inline void image__write_frame(struct image *image, const struct image_fr
 	uint64_t code = frame->frame.code;
 
 	/* What the version does not define is not zero in real memory either. */
-	memset((void *)(uintptr_t)frame->address, 0xa5, offsets->frame_localsplus);
+	memset((void *)(uintptr_t)frame->address, 0xa5,
+	       min_u64(offsets->frame_localsplus, image->target.layout.fr_bytes + 8));
 	if (offsets->tagged_frames)
 		code |= frame->address >> 4 & 3;
 	image__put(frame->address + offsets->frame_executable, code, 8);
 	image__put(frame->address + offsets->frame_previous, previous, 8);
-	image__put(frame->address + offsets->frame_instr, frame->frame.instr, 8);
-	image__put(frame->address + offsets->frame_owner, frame->owner, 1);
+	image__put(frame->address + offsets->frame_instr, frame->frame.instr, offsets->lasti_unit ? 4 : 8);
+	if (offsets->frame_owner != PY_ABSENT)
+		image__put(frame->address + offsets->frame_owner, frame->owner, 1);
+	if (offsets->frame_entry != PY_ABSENT)
+		image__put(frame->address + offsets->frame_entry, frame->from_c, 1);
+	if (offsets->frame_state != PY_ABSENT)
+		image__put(frame->address + offsets->frame_state, offsets->running_states & 1 ? 0 : 1, 1);
+}
+
+/* Where a frame that is not on the data stack goes. No two of fewer than 1500 meet. */
+static inline uint64_t image__place(struct image *image, enum image_owner owner)
+{
+	if (owner == IMAGE_MARKER)
+		return image__at(image, IMAGE_HEAP) - (image->depth + 1) % 800 * 96;
+	return image__at(image,
+			 IMAGE_HEAP + (uint64_t)image->depth * 37 % 1500 * 512 +
+				 rand_r(&image->seed) % (image__has_frame_objects(image) ? 46 : 52) * 8);
+}
+
+/* Is the next frame called from C, as far as the interpreter notes that in it? */
+static inline bool image__is_entry(struct image *image, enum image_owner owner)
+{
+	bool from_c = image->from_c || !image->depth;
+
+	image->from_c = false;
+	if (image__has_markers(image))
+		return owner == IMAGE_MARKER;
+	return from_c || image__has_frame_objects(image);
 }
 
 /* Call code number `code` with so many locals. Returns the frame's address. */
@@ -236,29 +357,38 @@ static inline uint64_t image__push(struct image *image, enum image_owner owner, 
 				   uint32_t locals)
 {
 	const struct py_offsets *offsets = &image->target.offsets;
-	struct image_frame *frame = &image->stack[image->depth];
-	uint64_t previous = image->depth ? image->stack[image->depth - 1].address : 0;
+	struct image_frame *frame;
+	uint64_t previous;
 
+	if (owner == IMAGE_MARKER && !image__has_markers(image)) {
+		image->from_c = true;
+		return 0;
+	}
+	/* In 3.12 a chain that does not end in an entry is none. */
+	if (!image->depth && owner != IMAGE_MARKER && image__has_markers(image) &&
+	    offsets->cframe_current_frame != PY_ABSENT)
+		image__push(image, IMAGE_MARKER, 0, 0, 0);
+	frame = &image->stack[image->depth];
+	previous = image->depth ? image->stack[image->depth - 1].address : 0;
 	cr_assert_lt(image->depth, IMAGE_MAX_DEPTH);
 	if (!image->depth && image->target.layout.ts_base_frame != PBP_NONE)
 		previous = image__at(image, IMAGE_TSTATE) + image->target.layout.ts_base_frame;
-	*frame = (struct image_frame){.owner = owner};
+	*frame = (struct image_frame){.owner = owner, .from_c = image__is_entry(image, owner)};
 	frame->frame.code = image__code(image, code);
-	frame->frame.instr = frame->frame.code + offsets->code_adaptive + 2 * unit;
-	frame->frame.ident = load_u32((void *)(uintptr_t)(frame->frame.code + offsets->code_version));
-	if (owner == IMAGE_GENERATOR) {
-		/* No two of fewer than 1500 meet. */
-		frame->address = image__at(image, IMAGE_HEAP + (uint64_t)image->depth * 37 % 1500 * 512 +
-							  rand_r(&image->seed) % 52 * 8);
-	} else if (owner == IMAGE_MARKER) {
-		frame->address = image__at(image, IMAGE_HEAP) - (image->depth + 1) % 800 * 96;
-		frame->frame.code = 0;
+	frame->frame.instr =
+		offsets->lasti_unit ? unit : frame->frame.code + offsets->code_adaptive + 2 * unit;
+	frame->frame.ident = image__ident(image, code);
+	if (owner == IMAGE_GENERATOR || owner == IMAGE_MARKER || image__has_frame_objects(image)) {
+		frame->address = image__place(image, owner);
 	} else {
 		frame->previous_top = image->top;
 		frame->previous_chunk = image->chunk;
 		frame->address = image__allocate(image, offsets->frame_localsplus + locals * 8);
 	}
-	if (image->depth && image->stack[image->depth - 1].owner == IMAGE_MARKER && owner != IMAGE_MARKER)
+	if (owner == IMAGE_MARKER)
+		frame->frame.code = 0;
+	else if (image__has_markers(image) ? image->depth && image->stack[image->depth - 1].from_c
+					   : frame->from_c)
 		frame->frame.flags = PBP_FRAME_C_BELOW;
 	image__write_frame(image, frame, previous);
 	image->depth++;
@@ -279,7 +409,9 @@ static inline void image__pop(struct image *image)
 	image__publish(image);
 	if (frame->owner == IMAGE_MARKER)
 		return;
-	if (frame->owner == IMAGE_GENERATOR)
+	if (offsets->frame_state != PY_ABSENT)
+		image__put(frame->address + offsets->frame_state, offsets->running_states & 1 ? 1 : 0, 1);
+	else if (frame->owner == IMAGE_GENERATOR)
 		image__put(frame->address + offsets->frame_previous, 0, 8);
 	else if (offsets->tagged_frames)
 		image__put(frame->address + offsets->frame_executable, 1, 8);

@@ -241,15 +241,15 @@ static void check_version(uint64_t hex, int expected_err, const char *expected_r
 
 Test(offsets, unknown_versions_are_refused_by_number)
 {
-	check_version(0x031000f0, -ENOTSUP, "Python 3.16 is not supported (3.13 to 3.15 are)");
-	check_version(0x031002f0, -ENOTSUP, "Python 3.16 is not supported (3.13 to 3.15 are)");
-	check_version(0x030c01f0, -ENOTSUP, "Python 3.12 is not supported (3.13 to 3.15 are)");
-	check_version(0x040000f0, -ENOTSUP, "Python 4.0 is not supported (3.13 to 3.15 are)");
+	check_version(0x031000f0, -ENOTSUP, "Python 3.16 is not supported (3.8 to 3.15 are)");
+	check_version(0x031002f0, -ENOTSUP, "Python 3.16 is not supported (3.8 to 3.15 are)");
+	check_version(0x030c01f0, -ENOTSUP, "_Py_DebugOffsets: Python 3.12 has none");
+	check_version(0x040000f0, -ENOTSUP, "Python 4.0 is not supported (3.8 to 3.15 are)");
 }
 
 Test(offsets, prereleases_are_refused_by_name)
 {
-	const char *rest = "is a pre-release, which is not supported (releases of 3.13 to 3.15 are)";
+	const char *rest = "is a pre-release, which is not supported (releases of 3.8 to 3.15 are)";
 	char reason[256];
 
 	snprintf(reason, sizeof(reason), "Python 3.15.0b1 %s", rest);
@@ -286,7 +286,7 @@ Test(offsets, versions_are_written_as_python_writes_them)
 	} cases[] = {
 		{0x030d12f0, "3.13.18"},  {0x030e0af0, "3.14.10"},     {0x030f02f0, "3.15.2"},
 		{0x030f00b1, "3.15.0b1"}, {0x030f00a3, "3.15.0a3"},    {0x030e00c1, "3.14.0rc1"},
-		{0, "0.0.0?0"},		  {UINT32_MAX, "255.255.255"},
+		{0, "0.0.0?0"},		  {UINT32_MAX, "255.255.255"}, {0x0308fff0, "3.8"},
 	};
 	char buf[24], tiny[4];
 
@@ -541,4 +541,40 @@ Test(offsets, random_tables_never_leave_their_structs)
 		else
 			cr_assert_str_not_empty(reason);
 	}
+}
+
+/* ---- versions without a table ---- */
+
+Test(offsets, of_versions_without_a_table)
+{
+	struct py_offsets o;
+	char reason[256];
+
+	for (uint32_t minor = 8; minor <= 12; minor++) {
+		cr_assert_eq(py_offsets__of_version(&o, 0x030005f0 | minor << 16, reason, sizeof(reason)), 0);
+		cr_expect_eq(o.version, 0x030005f0 | minor << 16);
+		cr_expect_not(py_offsets__are_in_process(&o));
+		cr_expect_eq(o.lasti_unit, minor < 10 ? 1 : minor == 10 ? 2 : 0);
+		cr_expect_eq(o.code_qualname == PY_ABSENT, minor < 11);
+		cr_expect_eq(o.code_version == PY_ABSENT, minor < 12);
+		cr_expect_eq(o.thread_datastack_chunk == PY_ABSENT, minor < 11);
+	}
+	cr_expect_eq(py_offsets__of_version(&o, 0x030700f0, reason, sizeof(reason)), -ENOTSUP);
+	cr_expect_str_eq(reason, "Python 3.7 is not supported (3.8 to 3.15 are)");
+	cr_expect_eq(py_offsets__of_version(&o, 0x030d00f0, reason, sizeof(reason)), -ENOTSUP);
+	cr_expect_eq(py_offsets__of_version(&o, 0x030c00c1, reason, sizeof(reason)), -ENOTSUP);
+	cr_expect(strstr(reason, "3.12.0rc1 is a pre-release"), "%s", reason);
+}
+
+Test(offsets, frames_that_are_executed)
+{
+	struct py_offsets o;
+	char reason[256];
+
+	cr_assert_eq(py_offsets__of_version(&o, 0x030800f0, reason, sizeof(reason)), 0);
+	cr_expect(py_frame_is_running(&o, 1) && !py_frame_is_running(&o, 0) && !py_frame_is_running(&o, 33));
+	cr_assert_eq(py_offsets__of_version(&o, 0x030a00f0, reason, sizeof(reason)), 0);
+	cr_expect(py_frame_is_running(&o, 0) && py_frame_is_running(&o, 2), "executing, unwinding");
+	cr_expect(!py_frame_is_running(&o, 1) && !py_frame_is_running(&o, 0xff) &&
+		  !py_frame_is_running(&o, 3));
 }

@@ -121,6 +121,16 @@ Test(report, everything_that_can_happen)
 	       "  exec       process 13 became another program 3 times; now worker\n");
 }
 
+/* What is not known is not said to be 0 %. */
+Test(report, no_gil_to_tell_of)
+{
+	report.counts.samples = 495;
+	processes[0].target.layout.ts_attached = PBP_NONE;
+	expect_part("  state      who held the GIL is not known, 0.0% collecting garbage, ", true);
+	processes[0].target.layout.gil_tstate = 0x1000;
+	expect_part("  state      0.0% holding the GIL, 0.0% collecting garbage, ", true);
+}
+
 Test(report, one_of_each)
 {
 	report.counts.samples = 1;

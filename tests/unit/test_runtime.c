@@ -6,6 +6,7 @@
 #include "py/runtime.h"
 
 #include "fake_python.h"
+#include "old_python.h"
 #include "py/old.h"
 #include "py/probe.h"
 #include "py/threads.h"
@@ -517,6 +518,183 @@ Test(runtime, hostile_files)
 		munmap(copy - RUNTIME_IN - DATA_VADDR, span);
 		close(fd);
 	}
+}
+
+/* ---- 3.8 to 3.12 ---- */
+
+#define SYMTAB_AT 0x1900 /* in the file, as all that follows */
+#define STRTAB_AT 0x1a00
+#define EXPORTS	  8
+
+static struct old_python old;
+
+/* A file that has the section and exports these names, each at the runtime's own start. */
+static int make_exporting_file(const char *const *names)
+{
+	int fd = make_file("webworker", SECTIONS);
+	Elf64_Sym symbols[EXPORTS + 1] = {};
+	char strings[256] = "";
+	size_t count = 1, len = 1;
+	uint16_t sections = 6;
+	Elf64_Shdr symtab = {.sh_type = SHT_SYMTAB, .sh_offset = SYMTAB_AT, .sh_link = 5, .sh_info = 1};
+	Elf64_Shdr strtab = {.sh_type = SHT_STRTAB, .sh_offset = STRTAB_AT, .sh_size = sizeof(strings)};
+
+	for (; *names; names++) {
+		symbols[count++] = (Elf64_Sym){
+			.st_name = len,
+			.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT),
+			.st_shndx = 1,
+			.st_value = DATA_VADDR + RUNTIME_IN,
+		};
+		len += sprintf(strings + len, "%s", *names) + 1;
+	}
+	symtab.sh_size = count * sizeof(*symbols);
+	symtab.sh_entsize = sizeof(*symbols);
+	pwrite(fd, symbols, sizeof(symbols), SYMTAB_AT);
+	pwrite(fd, strings, sizeof(strings), STRTAB_AT);
+	pwrite(fd, &symtab, sizeof(symtab), SECTIONS_AT + 4 * sizeof(symtab));
+	pwrite(fd, &strtab, sizeof(strtab), SECTIONS_AT + 5 * sizeof(strtab));
+	pwrite(fd, &sections, sizeof(sections), offsetof(Elf64_Ehdr, e_shnum));
+	return fd;
+}
+
+/* The process of Python 3.`minor`, whose file exports `names`; `version` is at the runtime's start. */
+static void make_old_process(uint32_t minor, uint32_t version, const char *const *names)
+{
+	uint8_t *copy = load_file(make_exporting_file(names), NULL);
+
+	old_python__make(&old, minor);
+	put_u32(old.runtime, 0, version);
+	memcpy(copy, old.runtime, FAKE_RUNTIME_BYTES);
+}
+
+/* What is found: the version, or the reason of a refusal. */
+static enum py_attach_error find_old(uint32_t *version, char *reason)
+{
+	struct py_runtime found;
+	enum py_attach_error error;
+
+	remote__init(&self, getpid());
+	error = py_runtime__find(&found, &self, reason, 256);
+	*version = found.offsets.version;
+	py_runtime__close(&found);
+	return error;
+}
+
+static void expect_old(uint32_t expected)
+{
+	char reason[256];
+	uint32_t version;
+
+	cr_assert_eq(find_old(&version, reason), PY_ATTACH_OK, "0x%x: %s", expected, reason);
+	cr_assert_eq(version, expected, "0x%x, not 0x%x", version, expected);
+}
+
+static void expect_old_refused(enum py_attach_error expected, const char *part)
+{
+	char reason[256];
+	uint32_t version;
+
+	cr_assert_eq(find_old(&version, reason), expected, "%s", reason);
+	cr_assert(strstr(reason, part), "%s", reason);
+}
+
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+Test(old, version_3_8_by_exports)
+{
+	make_old_process(8, 0, NAMES("PyCode_New", "PyCode_NewWithPosOnlyArgs"));
+	expect_old(0x0308fff0);
+}
+
+Test(old, version_3_9_by_exports)
+{
+	make_old_process(9, 0, NAMES("PyCode_NewWithPosOnlyArgs", "PyThreadState_GetFrame"));
+	expect_old(0x0309fff0);
+}
+
+Test(old, version_3_10_by_exports)
+{
+	make_old_process(10, 0, NAMES("PyThreadState_GetFrame", "PyIter_Send", "PyCode_NewWithPosOnlyArgs"));
+	expect_old(0x030afff0);
+}
+
+Test(old, version_3_11_says_so)
+{
+	make_old_process(11, 0x030b02f0, NAMES("Py_Version", "PyIter_Send"));
+	expect_old(0x030b02f0);
+}
+
+Test(old, version_3_12_says_so)
+{
+	make_old_process(12, 0x030c01f0, NAMES("Py_Version"));
+	expect_old(0x030c01f0);
+}
+
+Test(old, other_versions_are_refused)
+{
+	make_old_process(12, 0x030c00c1, NAMES("Py_Version"));
+	expect_old_refused(PY_ATTACH_UNSUPPORTED, "Python 3.12.0rc1 is a pre-release");
+}
+
+Test(old, version_3_7_is_refused)
+{
+	make_old_process(8, 0, NAMES("PyCode_New"));
+	expect_old_refused(PY_ATTACH_UNSUPPORTED, "Python 3.7 is not supported (3.8 to 3.15 are)");
+}
+
+Test(old, newer_versions_have_a_table)
+{
+	make_old_process(12, 0x030e00f0, NAMES("Py_Version"));
+	expect_old_refused(PY_ATTACH_UNSUPPORTED, "Python 3.14 without _Py_DebugOffsets");
+}
+
+/* 3.8's process with 3.9's exports: the interpreter's id is where 3.8 has something else. */
+Test(old, exports_that_the_memory_contradicts)
+{
+	make_old_process(8, 0, NAMES("PyThreadState_GetFrame"));
+	old_put(old.interp, 24, UINT64_MAX, 8); /* id_refcount */
+	expect_old_refused(PY_ATTACH_CORRUPT, "interpreter_state.id");
+}
+
+Test(old, not_initialised)
+{
+	make_old_process(9, 0, NAMES("PyThreadState_GetFrame"));
+	old_put(old.interp, old.offsets.interp_threads_head, 0, 8);
+	expect_old_refused(PY_ATTACH_STARTING, "no thread");
+}
+
+/* A program that exports nothing: its frames tell. */
+Test(old, version_3_10_by_frames)
+{
+	make_old_process(10, 0, NAMES("main"));
+	expect_old(0x030afff0);
+}
+
+Test(old, version_3_11_by_frames)
+{
+	make_old_process(11, 0, NAMES("main"));
+	expect_old(0x030bfff0);
+}
+
+Test(old, version_3_12_by_frames)
+{
+	make_old_process(12, 0, NAMES("main"));
+	expect_old(0x030cfff0);
+}
+
+Test(old, no_version_without_frames)
+{
+	make_old_process(11, 0, NAMES("main"));
+	old_put(old.cframes[0], old.offsets.cframe_current_frame, 0, 8);
+	expect_old_refused(PY_ATTACH_STARTING, "does not tell its version");
+}
+
+Test(old, something_else_in_the_section)
+{
+	make_old_process(11, 0, NAMES("main"));
+	memset(old.interp, 0xff, sizeof(old.interp));
+	expect_old_refused(PY_ATTACH_STARTING, "does not tell its version");
 }
 
 /* ---- names ---- */

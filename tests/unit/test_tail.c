@@ -53,9 +53,10 @@ static uint64_t calls(void)
 static uint32_t look_at(uint64_t address)
 {
 	const struct py_offsets *offsets = &image.target.offsets;
+	uint64_t instr = image__get(address + offsets->frame_instr);
 
 	return pbp_frame_hash(image__get(address + offsets->frame_executable) & ~3ull,
-			      image__get(address + offsets->frame_instr),
+			      offsets->lasti_unit ? (uint32_t)instr : instr,
 			      image__get(address + offsets->frame_previous));
 }
 
@@ -556,4 +557,84 @@ Test(tail, prime, .init = start, .fini = stop)
 	cr_expect(tail_reader__prime(&reader, &image.target, tstate(), 99));
 	cr_expect_eq(reader.witnesses.version, 1);
 	cr_expect(!tail_reader__prime(&reader, &image.target, 0xdead0000, 0));
+}
+
+/* ---- frames that are objects by themselves, to 3.10 ---- */
+
+static void start_old(void)
+{
+	start_version(10);
+}
+
+static void set_state(size_t kept, uint8_t state)
+{
+	image__put(addresses[kept] + image.target.offsets.frame_state, state, 1);
+}
+
+Test(tail, frame_objects, .fini = stop)
+{
+	for (int minor = 8; minor <= 10; minor++) {
+		struct pbp_frame link;
+		struct pbp_sample sample;
+
+		if (minor > 8)
+			stop();
+		start_version(minor);
+		push(1400);
+		learn();
+		sample = cut_after(64, &link);
+		cr_assert_eq(follow(&sample, &link), TAIL_COMPLETE);
+		expect_tail(64);
+	}
+}
+
+/* Frames where they were last time take one call for an IOV_MAX of them, new ones one each. */
+Test(tail, calls_for_frame_objects, .init = start_old, .fini = stop)
+{
+	struct pbp_frame link;
+	struct pbp_sample sample;
+	uint64_t before;
+
+	push(900);
+	before = calls();
+	learn();
+	cr_expect_geq(calls() - before, 900);
+	before = calls();
+	sample = cut_after(10, &link);
+	cr_assert_eq(follow(&sample, &link), TAIL_COMPLETE);
+	cr_expect_leq(calls() - before, 1 + 3, "all are where they were");
+	for (int i = 0; i < 20; i++)
+		image__pop(&image);
+	push(40);
+	sample = cut_after(10, &link);
+	before = calls();
+	cr_assert_eq(follow(&sample, &link), TAIL_COMPLETE);
+	expect_tail(10);
+	cr_expect_leq(calls() - before, 2 + 1 + 30 + 3);
+	/* A link that is new, too: it is read before all others are read again. */
+	push(5);
+	sample = cut_after(2, &link);
+	cr_assert_eq(follow(&sample, &link), TAIL_COMPLETE);
+	expect_tail(2);
+}
+
+/* A frame that has returned and is kept by someone still points to its caller. */
+Test(tail, frame_object_that_has_returned, .init = start_old, .fini = stop)
+{
+	struct pbp_frame link;
+	struct pbp_sample sample;
+
+	push(300);
+	learn();
+	sample = cut_after(10, &link);
+	set_state(9, 1); /* FRAME_RETURNED */
+	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED);
+	set_state(9, 2); /* FRAME_UNWINDING */
+	cr_expect_eq(follow(&sample, &link), TAIL_COMPLETE);
+	expect_tail(10);
+	set_state(150, 3); /* FRAME_RAISED */
+	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED);
+	set_state(150, 0);
+	image__put(addresses[150] + image.target.offsets.frame_previous, 0x1000, 8);
+	cr_expect_eq(follow(&sample, &link), TAIL_UNVERIFIED, "it leads nowhere");
 }

@@ -29,7 +29,7 @@ static void begin(int minor)
 	cr_assert_eq(unwinder__find_interpreters(&unwinder), 0);
 	cr_assert_eq(unwinder.interps.len, 1);
 	thread_stack__init(&stack, &thread);
-	if (minor < 15) /* where every stack begins */
+	if (minor < 15 && minor > 11) /* where every stack begins */
 		image__push(&image, IMAGE_MARKER, 0, 0, 0);
 }
 
@@ -74,12 +74,12 @@ static void expect_stack(const char *what)
 
 Test(unwind, ordinary_stack_of_every_version)
 {
-	for (int minor = 13; minor <= 15; minor++) {
+	for (int minor = 8; minor <= 15; minor++) {
 		begin(minor);
 		push_ordinary();
 		expect_stack("first");
 		expect_stack("again");
-		cr_expect_eq(stack.flags, PBP_SAMPLE_ATTACHED);
+		cr_expect_eq(stack.flags, PBP_SAMPLE_ATTACHED, "3.%d", minor);
 		end();
 	}
 }
@@ -87,7 +87,7 @@ Test(unwind, ordinary_stack_of_every_version)
 /* One image, two walkers. */
 Test(unwind, as_the_kernel_side)
 {
-	for (int minor = 13; minor <= 15; minor++) {
+	for (int minor = 8; minor <= 15; minor++) {
 		for (unsigned int seed = 1; seed <= 60; seed++) {
 			begin(minor);
 			image.seed = seed;
@@ -118,7 +118,7 @@ Test(unwind, as_the_kernel_side)
 
 Test(unwind, one_call_in_the_steady_state)
 {
-	for (int minor = 13; minor <= 15; minor++) {
+	for (int minor = 8; minor <= 15; minor++) {
 		uint64_t calls, retries;
 
 		begin(minor);
@@ -157,7 +157,7 @@ Test(unwind, deep)
 /* Code objects that are freed and made again at the same address. */
 Test(unwind, identities)
 {
-	for (int minor = 13; minor <= 15; minor++) {
+	for (int minor = 8; minor <= 15; minor++) {
 		begin(minor);
 		push_ordinary();
 		expect_stack("before");
@@ -239,7 +239,7 @@ static bool is_possible(void)
 
 Test(unwind, never_a_mixture)
 {
-	for (int minor = 13; minor <= 15; minor++) {
+	for (int minor = 8; minor <= 15; minor++) {
 		uint64_t held = 0, impossible = 0;
 		pthread_t thread;
 

@@ -6,10 +6,12 @@
 #include "py/verify.h"
 
 #include "fake_python.h"
+#include "old_python.h"
 #include "py/layout.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #define FRAMES 6
 
@@ -215,6 +217,106 @@ Test(verify, hostile_memory)
 	}
 }
 
+/* ---- 3.8 to 3.12 ---- */
+
+static struct old_python old;
+
+static void make_old(uint32_t minor)
+{
+	old_python__make(&old, minor);
+	target = (struct py_target){.pid = getpid(), .offsets = old.offsets};
+	remote__init(&target.remote, target.pid);
+	threads[0] = (struct py_thread){.tstate = address_of(old.tstate),
+					.interp = address_of(old.interp),
+					.thread_id = pthread_self()};
+}
+
+static enum py_attach_error verify_old(char *reason, size_t size)
+{
+	reason[0] = '\0';
+	return py_verify__run(&target, threads, 1, reason, size);
+}
+
+static void expect_old_corrupt(const char *part)
+{
+	char reason[256], version[64];
+
+	snprintf(version, sizeof(version), "not laid out as those of Python 3.%u.0 that are known",
+		 py_version_minor(target.offsets.version));
+	cr_assert_eq(verify_old(reason, sizeof(reason)), PY_ATTACH_CORRUPT, "%s: %s", part, reason);
+	cr_assert(strstr(reason, part) && strstr(reason, version), "%s: %s", part, reason);
+}
+
+Test(verify, old_versions)
+{
+	char reason[256];
+
+	for (uint32_t minor = 8; minor <= 12; minor++) {
+		make_old(minor);
+		cr_assert_eq(verify_old(reason, sizeof(reason)), PY_ATTACH_OK, "3.%u: %s", minor, reason);
+		cr_assert_eq(target.code_type, address_of(&old.code_type), "3.%u", minor);
+		/* A frame that has not started. */
+		old_put(old.frames[0], old.offsets.frame_instr,
+			old.offsets.lasti_unit ? UINT32_MAX
+					       : address_of(&old.code) + old.offsets.code_adaptive - 2,
+			old.offsets.lasti_unit ? 4 : 8);
+		old_put(old.frames[1], old.offsets.frame_executable, 0x10, 8);
+		old_put(old.frames[1], old.offsets.frame_previous, address_of(old.frames[0]), 8);
+		cr_assert_eq(verify_old(reason, sizeof(reason)), PY_ATTACH_CORRUPT, "half of them are wrong");
+		old_put(old.frames[0], old.offsets.frame_previous, 0, 8);
+		cr_assert_eq(verify_old(reason, sizeof(reason)), PY_ATTACH_OK, "3.%u: %s", minor, reason);
+	}
+}
+
+Test(verify, contradictions_of_old_versions)
+{
+	for (uint32_t minor = 8; minor <= 12; minor++) {
+		make_old(minor);
+		for (int i = 0; i < OLD_FRAMES; i++)
+			old_put(old.frames[i], old.offsets.frame_instr,
+				old.offsets.lasti_unit
+					? OLD_CODE_SIZE
+					: address_of(&old.code) + old.offsets.code_adaptive - 4,
+				old.offsets.lasti_unit ? 4 : 8);
+		expect_old_corrupt(old.offsets.lasti_unit ? "f_lasti" : "instr_ptr");
+		make_old(minor);
+		old_put(&old.code, old.offsets.code_linetable, address_of(&old.name), 8);
+		expect_old_corrupt("linetable");
+		make_old(minor);
+		old_put(&old.code, old.offsets.code_name, address_of(&old.table), 8);
+		expect_old_corrupt("name");
+		make_old(minor);
+		old_put(old.tstate, old.offsets.thread_current_frame, 0x10, 8);
+		expect_old_corrupt("current_frame");
+		make_old(minor);
+		if (old.offsets.frame_state == PY_ABSENT)
+			continue;
+		for (int i = 0; i < OLD_FRAMES; i++)
+			old_put(old.frames[i], old.offsets.frame_state, 40, 1);
+		expect_old_corrupt("f_state");
+	}
+}
+
+/* One version's process with another one's offsets. 3.8 and 3.9 differ in what comes before frames only. */
+Test(verify, another_version)
+{
+	char reason[256];
+
+	for (uint32_t minor = 8; minor <= 12; minor++) {
+		for (uint32_t other = 8; other <= 12; other++) {
+			if (other == minor || (other < 10 && minor < 10))
+				continue;
+			make_old(minor);
+			py_offsets__of_version(&target.offsets, 0x030000f0 | other << 16, reason,
+					       sizeof(reason));
+			verify_old(reason, sizeof(reason));
+			/* 3.9 and 3.10 may pass for each other: exports tell them apart. */
+			cr_expect(!target.code_type || (minor < 11 && other < 11), "3.%u passes for 3.%u",
+				  minor, other);
+		}
+	}
+}
+
 /* ---- layout ---- */
 
 Test(layout, of_3_14)
@@ -279,6 +381,45 @@ Test(layout, of_3_13_and_3_15)
 	cr_assert_eq(layout.ts_bytes, 184);
 	cr_assert_eq(layout.ts_base_frame, 888);
 	cr_assert_eq(layout.ts_exception, 136);
+}
+
+Test(layout, of_old_versions)
+{
+	static const struct {
+		uint16_t frame, previous, code, instr, attached, ident, ident_bytes;
+	} expected[] = {
+		{24, 24, 32, 104, PBP_NONE, 40, 88}, {24, 24, 32, 104, PBP_NONE, 40, 88},
+		{24, 24, 32, 96, PBP_NONE, 40, 88},  {56, 48, 32, 56, PBP_NONE, 72, 72},
+		{56, 8, 0, 56, 24, 92, 4},
+	};
+
+	for (uint32_t minor = 8; minor <= 12; minor++) {
+		uint32_t i = minor - 8;
+		struct pbp_target layout = {};
+
+		make_old(minor);
+		cr_assert_eq(py_layout__fill(&layout, &old.offsets, PBP_NONE), 0);
+		py_layout__locate(&layout, &old.offsets, 0x1000);
+		cr_expect_eq(layout.ts_frame, expected[i].frame);
+		cr_expect_eq(layout.fr_previous, expected[i].previous);
+		cr_expect_eq(layout.fr_code, expected[i].code);
+		cr_expect_eq(layout.fr_instr, expected[i].instr);
+		cr_expect_eq(layout.fr_instr_is_index, minor <= 10);
+		cr_expect_eq(layout.fr_all_from_c, minor <= 10);
+		cr_expect_eq(layout.fr_from_c, minor == 11 ? 68 : PBP_NONE);
+		cr_expect_eq(layout.fr_first_other_owner, minor == 12 ? 3 : 0);
+		cr_expect_eq(layout.cframe_frame, minor == 11 ? 8 : minor == 12 ? 0 : PBP_NONE);
+		cr_expect_eq(layout.ts_attached, expected[i].attached);
+		cr_expect_eq(layout.gil_tstate != 0, minor <= 11);
+		cr_expect_eq(layout.gc_collecting, minor == 8 ? 0x1000 + 544 : 0);
+		cr_expect_eq(layout.in_gc_collecting != 0, minor > 8);
+		cr_expect_eq(layout.co_ident, expected[i].ident);
+		cr_expect_eq(layout.co_ident_bytes, expected[i].ident_bytes);
+		cr_expect_eq(layout.st_length, minor <= 11 ? 16 : PBP_NONE);
+		cr_expect_eq(layout.co_name, minor <= 10 ? 112 : 128);
+		cr_expect_leq(layout.fr_bytes, 120);
+	}
+	cr_expect_eq(old.offsets.version, 0x030c00f0);
 }
 
 Test(layout, what_the_kernel_side_cannot_hold_is_refused)

@@ -3,22 +3,22 @@
  * A round of reading takes three system calls, whatever the number of code objects: their headers; the first
  * part of the names and line tables that the headers point to; the rest of the long ones, together with the
  * identities once more. If an identity has changed by then, the object was freed meanwhile and what was read
- * is not used. What the kernel side has sent of a code object stands for the first two calls; if it is whole,
- * nothing is read.
+ * is not used. Where names belong to an identity (to 3.11), they are read twice, too. What the kernel side
+ * has sent of a code object stands for the first two calls; if it is whole, nothing is read.
  */
 #include "py/code.h"
 
 #include "base/buf.h"
 #include "base/util.h"
+#include "py/ident.h"
 #include "py/linetable.h"
 #include "py/str.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define ROUND_CODES                                                                                          \
-	340 /* three segments each stay within IOV_MAX; hundreds of long ones take a call more               \
-	     */
+/* three segments each stay within IOV_MAX; hundreds of long ones, or of named ones, take a call more */
+#define ROUND_CODES	 340
 #define HEADER_BYTES	 256 /* at least sizeof(PyCodeObject) without its bytecode */
 #define STRING_BYTES	 256 /* first read of a string object */
 #define TABLE_BYTES	 512 /* first read of a line table */
@@ -33,12 +33,13 @@
 /* One object that is read in two parts, because its length is in it. */
 struct part {
 	py_addr address;
-	uint8_t *bytes;	 /* what was read, from the start of the object */
-	size_t len;	 /* bytes there */
-	size_t want;	 /* length of the whole object, known after the first part */
-	size_t offered;	 /* ... of which the kernel side sent this many */
-	uint8_t *rest;	 /* a larger copy, owned, when the first part was not enough */
-	size_t rest_len; /* bytes of it that the last call brought */
+	uint8_t *bytes;	  /* what was read, from the start of the object */
+	size_t len;	  /* bytes there */
+	size_t want;	  /* length of the whole object, known after the first part */
+	size_t offered;	  /* ... of which the kernel side sent this many */
+	uint8_t *rest;	  /* a larger copy, owned, when the first part was not enough */
+	size_t rest_len;  /* bytes of it that the last call brought */
+	size_t again_len; /* bytes of `again` */
 };
 
 struct pending {
@@ -52,6 +53,7 @@ struct pending {
 	uint8_t name_bytes[STRING_BYTES], file_bytes[STRING_BYTES], table_bytes[TABLE_BYTES];
 	uint8_t ident_again[PBP_IDENT_BYTES];
 	size_t ident_len;
+	uint8_t name_again[STRING_BYTES], file_again[STRING_BYTES];
 };
 
 struct round {
@@ -117,17 +119,6 @@ uint32_t code_cache__find(const struct code_cache *cache, py_addr code, uint32_t
 	return found->address == code && found->ident == ident ? *index : PY_CODE_NONE;
 }
 
-uint32_t py_code_ident(const struct pbp_target *layout, const uint8_t *header, size_t len)
-{
-	__u64 words[PBP_IDENT_BYTES / 8] = {0};
-	size_t bytes = min_u64(layout->co_ident_bytes, sizeof(words));
-
-	if (layout->co_ident == PBP_NONE || layout->co_ident + bytes > len)
-		return 0;
-	memcpy(words, header + layout->co_ident, bytes);
-	return bytes == 4 ? (uint32_t)words[0] : pbp_ident_fold(words, ARRAY_SIZE(words));
-}
-
 /* *got is set by read_segments(). */
 static int add_segment(struct round *round, py_addr addr, void *dest, size_t len, size_t *got)
 {
@@ -165,6 +156,15 @@ static size_t header_bytes(const struct py_offsets *offsets)
 		       HEADER_BYTES); /* more than layout.co_bytes, which is what is used of it */
 }
 
+/* Is the identity the sampled one, as far as the header tells? */
+static bool has_own_identity(const struct round *round, const struct pending *item)
+{
+	const struct pbp_target *layout = &round->target->layout;
+	struct py_ident_part header = {item->header, item->header_len};
+
+	return py_ident__has_names(layout) || py_ident__matches(layout, item->code.ident, header, NULL);
+}
+
 static int read_headers(struct round *round)
 {
 	size_t bytes = header_bytes(&round->target->offsets);
@@ -185,8 +185,7 @@ static int read_headers(struct round *round)
 	for (size_t i = 0; i < round->count && !err; i++) {
 		struct pending *item = &round->items[i];
 
-		if (item->header_len < round->target->layout.co_bytes ||
-		    py_code_ident(&round->target->layout, item->header, item->header_len) != item->code.ident)
+		if (item->header_len < round->target->layout.co_bytes || !has_own_identity(round, item))
 			item->code.state = PY_CODE_GONE;
 	}
 	return err;
@@ -352,6 +351,12 @@ static bool extents_are_sane(const struct py_offsets *offsets, struct pending *i
 	       table_extent(offsets, &item->table);
 }
 
+/* The part of a name that was read first, once more. */
+static int add_again(struct round *round, struct part *part, uint8_t *again)
+{
+	return add_segment(round, part->address, again, min_u64(part->len, STRING_BYTES), &part->again_len);
+}
+
 static int add_item_rest(struct round *round, struct pending *item)
 {
 	const struct pbp_target *layout = &round->target->layout;
@@ -361,9 +366,13 @@ static int add_item_rest(struct round *round, struct pending *item)
 		err = add_rest(round, item, &item->name) ?:
 		      add_rest(round, item, &item->file) ?:
 		      add_rest(round, item, &item->table);
-	if (!err && item->was_read && layout->co_ident != PBP_NONE)
-		err = add_segment(round, item->code.address + layout->co_ident, item->ident_again,
-				  min_u64(layout->co_ident_bytes, PBP_IDENT_BYTES), &item->ident_len);
+	if (err || !item->was_read || layout->co_ident == PBP_NONE)
+		return err;
+	err = add_segment(round, item->code.address + layout->co_ident, item->ident_again,
+			  py_ident__bytes(layout), &item->ident_len);
+	if (!err && py_ident__has_names(layout))
+		err = add_again(round, &item->name, item->name_again)
+			      ?: add_again(round, &item->file, item->file_again);
 	return err;
 }
 
@@ -393,15 +402,37 @@ static bool is_whole(const struct part *part)
 	return part->len + part->rest_len >= part->want;
 }
 
+/* From the length on: the reference count before it may change, and what lies behind the end is another's. */
+static bool is_same_string(const struct pbp_target *layout, const struct part *part, const uint8_t *again)
+{
+	size_t from = layout->st_length, end = min_u64(part->want, min_u64(part->len, STRING_BYTES));
+
+	return part->again_len >= end && end > from && !memcmp(part->bytes + from, again + from, end - from);
+}
+
 /* Was the object still the one that was sampled when the last byte had been read? */
 static bool is_same_still(const struct round *round, const struct pending *item)
 {
 	const struct pbp_target *layout = &round->target->layout;
-	size_t bytes = min_u64(layout->co_ident_bytes, PBP_IDENT_BYTES);
+	size_t bytes = py_ident__bytes(layout);
 
 	if (!item->was_read || layout->co_ident == PBP_NONE)
 		return true;
-	return item->ident_len == bytes && !memcmp(item->ident_again, item->header + layout->co_ident, bytes);
+	if (item->ident_len != bytes || memcmp(item->ident_again, item->header + layout->co_ident, bytes))
+		return false;
+	return !py_ident__has_names(layout) || (is_same_string(layout, &item->name, item->name_again) &&
+						is_same_string(layout, &item->file, item->file_again));
+}
+
+/* Where names belong to the identity: do those that were read belong to the sampled one? */
+static bool has_sampled_names(const struct round *round, const struct pending *item)
+{
+	const struct pbp_target *layout = &round->target->layout;
+	struct py_ident_part header = {item->header, item->header_len};
+	struct py_ident_part names[] = {{item->name.bytes, item->name.want},
+					{item->file.bytes, item->file.want}};
+
+	return !py_ident__has_names(layout) || py_ident__matches(layout, item->code.ident, header, names);
 }
 
 static uint32_t intern_string(struct round *round, const struct part *part)
@@ -458,6 +489,10 @@ static void finish_item(struct round *round, struct pending *item)
 	if (item->type != round->cache->code_type || !is_whole(&item->name) || !is_whole(&item->file) ||
 	    !is_whole(&item->table)) {
 		code->state = PY_CODE_INVALID;
+		return;
+	}
+	if (!has_sampled_names(round, item)) {
+		code->state = PY_CODE_GONE;
 		return;
 	}
 	code->function = intern_string(round, &item->name);
@@ -581,6 +616,8 @@ int64_t py_code__lasti(const struct py_code *code, const struct py_offsets *offs
 {
 	uint64_t lasti = instr - (code->address + offsets->code_adaptive);
 
+	if (offsets->lasti_unit)
+		return (int32_t)instr < 0 ? -1 : (int64_t)(int32_t)instr * offsets->lasti_unit;
 	return lasti < code->code_bytes ? (int64_t)lasti : -1;
 }
 

@@ -72,6 +72,3 @@ uint32_t code_cache__find(const struct code_cache *cache, py_addr code, uint32_t
 int64_t py_code__lasti(const struct py_code *code, const struct py_offsets *offsets, uint64_t instr);
 /* Line executing there: the first line for -1, 0 where the table has none. */
 uint32_t py_code__line(const struct py_code *code, const struct py_offsets *offsets, int64_t lasti);
-
-/* The identity of the code object whose first bytes are `header`, as the kernel side computes it. */
-uint32_t py_code_ident(const struct pbp_target *layout, const uint8_t *header, size_t len);

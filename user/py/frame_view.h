@@ -41,15 +41,15 @@ static inline struct frame_view view_frame(const struct pbp_target *layout, cons
 /* Can a frame that has returned be told from one that has not (frame_is_live)? */
 static inline bool frames_show_life(const struct py_offsets *offsets)
 {
-	return offsets->tagged_frames || offsets->frame_stacktop != PY_ABSENT;
+	return offsets->tagged_frames || offsets->frame_stacktop != PY_ABSENT || offsets->frame_state != PY_ABSENT;
 }
 
 /*
  * Has this frame not returned yet? Its bytes stay where they are when it has, but for what the interpreter
- * clears: the code object from 3.14 on, stacktop in 3.13 (_PyEval_FrameClearAndPop in Python/ceval.c), the
- * link of a generator's frame (YIELD_VALUE). 3.13 sets stacktop some nanoseconds after the call, so that a
- * frame may be missed then; and a caller without variables has 0 there too, so it counts as live if what it
- * called is. Only if frames_show_life().
+ * clears: the code object from 3.14 on (_PyEval_FrameClearAndPop in Python/ceval.c), the link of a generator's
+ * frame (YIELD_VALUE). In 3.11 to 3.13 stacktop is negative while the frame is executed, and not when it has
+ * returned; a caller's is neither, so that it counts as live if what it called is. Frame objects, before 3.11,
+ * have a state. Only if frames_show_life().
  */
 static inline bool frame_is_live(const struct py_offsets *offsets, const struct frame_view *view,
 				 const uint8_t *bytes, bool is_caller)
@@ -58,11 +58,8 @@ static inline bool frame_is_live(const struct py_offsets *offsets, const struct 
 		return true;
 	if (!view->code || (view->owner == PY_OWNER_GENERATOR && !view->previous))
 		return false;
-	return is_caller || offsets->frame_stacktop == PY_ABSENT || load_u32(bytes + offsets->frame_stacktop);
-}
-
-/* The identity of a code object from the layout->co_ident_bytes read at layout->co_ident. */
-static inline uint32_t view_ident(const struct pbp_target *layout, const __u64 words[PBP_IDENT_BYTES / 8])
-{
-	return layout->co_ident_bytes == 4 ? (uint32_t)words[0] : pbp_ident_fold(words, PBP_IDENT_BYTES / 8);
+	if (offsets->frame_state != PY_ABSENT)
+		return py_frame_is_running(offsets, bytes[offsets->frame_state]);
+	return is_caller || offsets->frame_stacktop == PY_ABSENT ||
+	       (int32_t)load_u32(bytes + offsets->frame_stacktop) < 0;
 }

@@ -9,8 +9,9 @@
 
 #include <errno.h>
 
-#define TSTATE_ATTACHED 1 /* _Py_THREAD_ATTACHED, Include/cpython/pystate.h (3.13+) */
-#define TAG_BITS	3 /* Py_TAG_BITS and the deferred bit of _PyStackRef (3.14+) */
+#define STATUS_ACTIVE	(1u << 4) /* of PyThreadState._status, Include/cpython/pystate.h (3.12) */
+#define TSTATE_ATTACHED 1	  /* _Py_THREAD_ATTACHED, Include/cpython/pystate.h (3.13+) */
+#define TAG_BITS	3	  /* Py_TAG_BITS and the deferred bit of _PyStackRef (3.14+) */
 
 /* Grow `end` to cover a field, if there is one. */
 static void cover(uint64_t *end, uint32_t offset, uint32_t width)
@@ -29,6 +30,12 @@ static uint16_t short_offset(uint32_t offset)
 	return offset == PY_ABSENT ? PBP_NONE : offset;
 }
 
+/* What says whether a thread is attached: its state from 3.13 on, a bit of its status in 3.12. */
+static uint32_t attached_offset(const struct py_offsets *offsets)
+{
+	return offsets->thread_state != PY_ABSENT ? offsets->thread_state : offsets->thread_status;
+}
+
 static uint64_t thread_bytes(const struct py_offsets *offsets)
 {
 	uint64_t end = 0;
@@ -37,7 +44,7 @@ static uint64_t thread_bytes(const struct py_offsets *offsets)
 	cover(&end, offsets->thread_interp, 8);
 	cover(&end, offsets->thread_thread_id, 8);
 	cover(&end, offsets->thread_current_frame, 8);
-	cover(&end, offsets->thread_state, 4);
+	cover(&end, attached_offset(offsets), 4);
 	cover(&end, offsets->thread_current_exception, 8);
 	return round_up_8(end);
 }
@@ -51,6 +58,8 @@ static uint64_t frame_bytes(const struct py_offsets *offsets)
 	cover(&end, offsets->frame_instr, 8);
 	cover(&end, offsets->frame_owner, 1);
 	cover(&end, offsets->frame_stacktop, 4);
+	cover(&end, offsets->frame_entry, 1);
+	cover(&end, offsets->frame_state, 1);
 	return round_up_8(end);
 }
 
@@ -69,6 +78,34 @@ static uint64_t code_bytes(const struct py_offsets *offsets)
 	return round_up_8(end);
 }
 
+/*
+ * Identity of code objects: from 3.12 on they are numbered. Before, everything from the first line to the
+ * line table, which are pointers to what the object is made of, none of which changes while it lives.
+ */
+static void fill_identity(struct pbp_target *out, const struct py_offsets *offsets)
+{
+	out->st_length = out->st_ascii = out->st_compact = PBP_NONE;
+	if (offsets->code_version != PY_ABSENT) {
+		out->co_ident = offsets->code_version;
+		out->co_ident_bytes = 4;
+		return;
+	}
+	out->co_ident = offsets->code_firstlineno;
+	out->co_ident_bytes = offsets->code_linetable + 8 - offsets->code_firstlineno;
+	out->st_length = offsets->unicode_length;
+	out->st_ascii = offsets->unicode_ascii_size;
+	out->st_compact = offsets->unicode_compact_size;
+}
+
+void py_layout__locate(struct pbp_target *out, const struct py_offsets *offsets, uint64_t runtime)
+{
+	out->interpreters_head = runtime + offsets->runtime_interpreters_head;
+	out->gil_tstate =
+		offsets->runtime_current_tstate == PY_ABSENT ? 0 : runtime + offsets->runtime_current_tstate;
+	out->gc_collecting =
+		offsets->runtime_gc_collecting == PY_ABSENT ? 0 : runtime + offsets->runtime_gc_collecting;
+}
+
 int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, uint16_t base_frame)
 {
 	uint64_t ts_bytes = thread_bytes(offsets), fr_bytes = frame_bytes(offsets),
@@ -77,7 +114,12 @@ int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, ui
 	/* The BPF program masks lengths by the size of its buffers, so a full buffer would read as 0. */
 	if (ts_bytes >= PBP_TSTATE_BYTES || fr_bytes >= PBP_FRAME_BYTES || co_bytes >= PBP_CODE_BYTES ||
 	    fr_bytes > offsets->frame_localsplus || offsets->interp_next >= PBP_NONE ||
-	    offsets->interp_threads_head >= PBP_NONE || offsets->code_version >= PBP_NONE)
+	    offsets->interp_threads_head >= PBP_NONE ||
+	    (offsets->code_version != PY_ABSENT && offsets->code_version >= PBP_NONE))
+		return -EOVERFLOW;
+	if (offsets->code_version == PY_ABSENT &&
+	    (offsets->code_linetable < offsets->code_firstlineno ||
+	     offsets->code_linetable + 8 - offsets->code_firstlineno > PBP_IDENT_WORDS * 8))
 		return -EOVERFLOW;
 
 	out->ts_bytes = ts_bytes;
@@ -85,14 +127,15 @@ int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, ui
 	out->ts_interp = offsets->thread_interp;
 	out->ts_thread_id = offsets->thread_thread_id;
 	out->ts_frame = offsets->thread_current_frame;
-	out->ts_attached = short_offset(offsets->thread_state);
+	out->ts_attached = short_offset(attached_offset(offsets));
 	out->ts_exception = short_offset(offsets->thread_current_exception);
 	out->ts_base_frame = base_frame;
-	out->ts_attached_mask = UINT32_MAX;
-	out->ts_attached_want = TSTATE_ATTACHED;
+	out->ts_attached_mask = offsets->thread_state != PY_ABSENT ? UINT32_MAX : STATUS_ACTIVE;
+	out->ts_attached_want = offsets->thread_state != PY_ABSENT ? TSTATE_ATTACHED : STATUS_ACTIVE;
 	out->cframe_frame = short_offset(offsets->cframe_current_frame);
 	out->co_bytes = co_bytes;
 	out->co_name = offsets->code_qualname == PY_ABSENT ? offsets->code_name : offsets->code_qualname;
+	out->co_type = offsets->object_type;
 	out->co_filename = offsets->code_filename;
 	out->co_linetable = offsets->code_linetable;
 	out->fr_bytes = fr_bytes;
@@ -102,9 +145,11 @@ int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, ui
 	out->fr_owner = short_offset(offsets->frame_owner);
 	out->fr_tag_mask = offsets->tagged_frames ? TAG_BITS : 0;
 	out->fr_first_other_owner = offsets->first_other_owner;
-	out->fr_instr_is_index = 0;
-	out->co_ident = offsets->code_version;
-	out->co_ident_bytes = 4;
+	out->fr_instr_is_index = offsets->lasti_unit != 0;
+	out->fr_all_from_c =
+		offsets->frame_owner == PY_ABSENT; /* frame objects: each has its own eval loop */
+	out->fr_from_c = short_offset(offsets->frame_entry);
+	fill_identity(out, offsets);
 	out->in_next = offsets->interp_next;
 	out->in_threads_head = offsets->interp_threads_head;
 	out->in_gc_collecting =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where CPython keeps things, as data: one struct for all versions. From 3.13 on it is read from the process
- * itself
- * (_Py_DebugOffsets, offsets_debug.c); the few fields that table lacks are constants of the minor version,
- * checked against a live thread at attach.
+ * itself (_Py_DebugOffsets, offsets_debug.c); the few fields that table lacks are constants of the minor
+ * version, and so is everything before 3.13 (offsets_table.c). Whatever the source, it is checked against a
+ * live thread at attach.
  */
 #pragma once
 
@@ -16,27 +16,30 @@
 /*
  * X(field). All are byte offsets into the struct that the first word names, except *_size. Names follow
  * CPython's _Py_DebugOffsets where it has them. thread_base_frame is where the pointer to the sentinel frame
- * is (3.15).
+ * is (3.15). runtime_current_tstate: the thread state that holds the GIL (to 3.11). thread_current_frame
+ * holds a pointer to a _PyCFrame, and that the frame, where there is cframe_current_frame (3.11, 3.12).
+ * frame_instr: see lasti_unit. frame_entry: a byte that is set if C called (3.11). frame_state: a byte that
+ * tells whether the frame is being executed (frame objects, to 3.10). code_linetable is co_lnotab to 3.9,
+ * code_bytecode a bytes object (to 3.10).
  */
+/* clang-format off */
 #define PY_OFFSETS(X)                                                                                        \
-	X(runtime_interpreters_head)                                                                         \
-	X(runtime_finalizing) X(runtime_auto_tss_key) X(runtime_main_thread) X(interp_id) X(interp_next) X(  \
-		interp_threads_head) X(interp_gc_collecting) X(interp_generation) X(interp_ceval_gil)        \
-		X(thread_size) X(thread_prev) X(thread_next) X(thread_interp) X(thread_current_frame) X(     \
-			thread_base_frame) X(thread_thread_id) X(thread_native_thread_id)                    \
-			X(thread_datastack_chunk) X(thread_datastack_top) X(thread_status) X(                \
-				thread_state) X(thread_holds_gil) X(thread_gil_requested)                    \
-				X(thread_current_exception) X(cframe_current_frame) X(frame_size) X(         \
-					frame_previous) X(frame_executable) X(frame_instr) X(frame_owner)    \
-					X(frame_localsplus) X(frame_tlbc_index) X(frame_stacktop) X(thread_last_profiled) X(thread_last_profiled_seq) X(code_size) X(              \
-						code_filename) X(code_name) X(code_qualname)                 \
-						X(code_linetable) X(code_firstlineno) X(code_version) X(     \
-							code_firsttraceable) X(code_adaptive)                \
-							X(code_co_tlbc) X(object_type) X(var_object_size)    \
-								X(type_name) X(unicode_length) X(            \
-									unicode_state) X(unicode_ascii_size) \
-									X(unicode_compact_size)              \
-										X(bytes_size) X(bytes_data)
+	X(runtime_interpreters_head) X(runtime_finalizing) X(runtime_auto_tss_key) X(runtime_main_thread)    \
+	X(runtime_current_tstate) X(runtime_gc_collecting)                                                   \
+	X(interp_id) X(interp_next) X(interp_threads_head) X(interp_gc_collecting) X(interp_generation)      \
+	X(interp_ceval_gil)                                                                                  \
+	X(thread_size) X(thread_prev) X(thread_next) X(thread_interp) X(thread_current_frame)                \
+	X(thread_base_frame) X(thread_thread_id) X(thread_native_thread_id) X(thread_datastack_chunk)        \
+	X(thread_datastack_top) X(thread_status) X(thread_state) X(thread_holds_gil) X(thread_gil_requested) \
+	X(thread_current_exception) X(thread_last_profiled) X(thread_last_profiled_seq) X(cframe_current_frame)                                                  \
+	X(frame_size) X(frame_previous) X(frame_executable) X(frame_instr) X(frame_owner) X(frame_entry)     \
+	X(frame_state) X(frame_localsplus) X(frame_tlbc_index) X(frame_stacktop)                                               \
+	X(code_size) X(code_filename) X(code_name) X(code_qualname) X(code_linetable) X(code_firstlineno)    \
+	X(code_version) X(code_firsttraceable) X(code_adaptive) X(code_bytecode) X(code_co_tlbc)             \
+	X(object_type) X(var_object_size) X(type_name)                                                       \
+	X(unicode_length) X(unicode_hash) X(unicode_state) X(unicode_ascii_size) X(unicode_compact_size)     \
+	X(bytes_size) X(bytes_data)
+/* clang-format on */
 
 /*
  * What only a dump wants: objects other than code, and where a thread's exceptions and an interpreter's modules
@@ -56,7 +59,14 @@ struct py_offsets {
 	bool free_threaded;
 	bool tagged_frames; /* frame_executable is a tagged reference: clear the low two bits (3.14+) */
 	bool wide_interned; /* string state with 8 bits of interned (3.14t+) */
-	uint32_t first_other_owner; /* frame owners from this on are no Python frames */
+	uint32_t first_other_owner; /* frame owners from this on are no Python frames; 0: all are */
+	/*
+	 * frame_instr is an index (int32, -1: not started) in units of so many bytes (to 3.10), or, if 0, a
+	 * pointer into the bytecode. To 3.12 that is to the instruction before the next: one unit ahead of
+	 * the bytecode in a frame that has not started.
+	 */
+	uint32_t lasti_unit;
+	uint32_t running_states; /* bit n is set if frame_state n is that of a frame being executed */
 #define PY_OFFSETS_FIELD(name) uint32_t name;
 	PY_OFFSETS(PY_OFFSETS_FIELD)
 	PY_VALUE_OFFSETS(PY_OFFSETS_FIELD)
@@ -80,8 +90,8 @@ static inline uint32_t py_version_minor(uint32_t hex)
 /* "3.14.2", "3.15.0b1"; buf of at least 24 bytes. Returns buf. */
 const char *py_version_format(uint32_t hex, char *buf, size_t size);
 
-/* For messages: "Python 3.16 is not supported (3.13 to 3.15 are)". */
-#define PY_SUPPORTED_VERSIONS "3.13 to 3.15"
+/* For messages: "Python 3.16 is not supported (3.8 to 3.15 are)". */
+#define PY_SUPPORTED_VERSIONS "3.8 to 3.15"
 
 /* Bytes to read from the start of _PyRuntime to decode any known table. */
 #define PY_DEBUG_OFFSETS_MAX 1024
@@ -90,8 +100,27 @@ const char *py_version_format(uint32_t hex, char *buf, size_t size);
  * Decode _Py_DebugOffsets (3.13+): cookie, version, then each field checked against the size of its struct.
  * Pure; bytes are hostile. 0; on failure -EINVAL (not a table: no cookie, absurd version), -ENOTSUP (a minor
  * version or pre-release that is not known), -EBADMSG (a field contradicts its struct's size), and `reason`
- * says which, e.g. "Python 3.16 is not supported (3.13 to 3.15 are)",
+ * says which, e.g. "Python 3.16 is not supported (3.8 to 3.15 are)",
  * "_Py_DebugOffsets: interpreter_frame.previous (32768) lies outside its struct (88 bytes)".
  */
 int py_offsets__decode(struct py_offsets *out, const uint8_t *table, size_t len, char *reason,
 		       size_t reason_size);
+
+/*
+ * The offsets of a version that has no such table in the process (3.8 to 3.12); `version` is its
+ * PY_VERSION_HEX, 0xff for the micro version where only the minor is known. 0, or -ENOTSUP with the reason.
+ */
+#define PY_MICRO_UNKNOWN 0xff
+int py_offsets__of_version(struct py_offsets *out, uint32_t version, char *reason, size_t reason_size);
+
+/* Does the runtime begin with a table of its offsets? */
+static inline bool py_offsets__are_in_process(const struct py_offsets *offsets)
+{
+	return py_version_minor(offsets->version) >= 13;
+}
+
+/* Is a frame object (to 3.10) with this state being executed? */
+static inline bool py_frame_is_running(const struct py_offsets *offsets, uint8_t state)
+{
+	return state < 32 && offsets->running_states >> state & 1;
+}

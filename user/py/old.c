@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sources of the version, best first: the exported u32 Py_Version (3.11+, Include/pylifecycle.h), the
- * library's soname, the file's name. Failing those, what the file has narrows it down: section .PyRuntime
- * came with 3.10, symbol _PyRuntime with 3.7.
+ * The version is told by what the file exports, since names may be changed: Py_Version, a u32, from 3.11 on
+ * (Include/pylifecycle.h), and before that functions of the API that came with a version and stayed. A
+ * program that has Python linked in and exports nothing still has the section .PyRuntime from 3.10 on: there
+ * each version that it can be is tried on the live process, and one alone has to fit. Names count only where
+ * they cannot do harm, in the refusal of what is older than 3.7.
  */
 #include "py/old.h"
 
 #include "base/util.h"
 #include "py/offsets_debug.h"
+#include "py/offsets_table.h"
+#include "py/threads.h"
+#include "py/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PLANNED_FIRST_MINOR 8 /* 3.8 to 3.12: "not yet" */
+#define SECTION_FIRST_MINOR 10 /* has .PyRuntime */
+#define MAX_THREADS	    64 /* looked at where the version is in doubt */
+#define RELEASE(minor)	    (3u << 24 | (minor) << 16 | PY_MICRO_UNKNOWN << 8 | 0xf0)
 
 bool py_old__version_of_name(const char *path, unsigned int *major, unsigned int *minor)
 {
@@ -29,25 +36,42 @@ bool py_old__version_of_name(const char *path, unsigned int *major, unsigned int
 	return sscanf(at, "%1u.%2u%n", major, minor, &used) == 2 && used;
 }
 
-static bool read_exported_version(struct remote *remote, const struct image_file *file, uint64_t bias,
-				  unsigned int *major, unsigned int *minor)
+static bool exports(const struct image_file *file, const char *name)
 {
 	struct elf_symbol symbol;
-	uint32_t version;
 
-	if (elf__symbol(file->elf, "Py_Version", &symbol) ||
-	    remote__read(remote, bias + symbol.vaddr, &version, sizeof(version)) ||
-	    py_version_major(version) != 3)
-		return false;
-	*major = py_version_major(version);
-	*minor = py_version_minor(version);
-	return true;
+	return !elf__symbol(file->elf, name, &symbol);
 }
 
-static void refuse(struct py_probe *probe, const char *which, const char *yet)
+static bool read_exported_version(struct remote *remote, const struct image_file *file, uint64_t bias,
+				  uint32_t *version)
+{
+	struct elf_symbol symbol;
+
+	return !elf__symbol(file->elf, "Py_Version", &symbol) &&
+	       !remote__read(remote, bias + symbol.vaddr, version, sizeof(*version)) &&
+	       py_version_major(*version) == 3;
+}
+
+/*
+ * Minor version of a file that exports the API but not Py_Version (the "added in" notes of the C API's
+ * documentation). 0: it exports no API.
+ */
+static uint32_t minor_of_exports(const struct image_file *file)
+{
+	if (exports(file, "PyIter_Send"))
+		return 10;
+	if (exports(file, "PyThreadState_GetFrame"))
+		return 9;
+	if (exports(file, "PyCode_NewWithPosOnlyArgs"))
+		return 8;
+	return exports(file, "PyCode_New") ? 7 : 0;
+}
+
+static void refuse(struct py_probe *probe, const char *which)
 {
 	probe->verdict = PY_ATTACH_UNSUPPORTED;
-	snprintf(probe->reason, sizeof(probe->reason), "Python %s is not supported%s (%s are)", which, yet,
+	snprintf(probe->reason, sizeof(probe->reason), "Python %s is not supported (%s are)", which,
 		 PY_SUPPORTED_VERSIONS);
 }
 
@@ -55,61 +79,95 @@ static void refuse_version(struct py_probe *probe, unsigned int major, unsigned 
 {
 	char which[48];
 
-	if (major == 3 && minor >= PY_DEBUG_FIRST_MINOR) {
-		snprintf(which, sizeof(which), "%u.%u without _Py_DebugOffsets", major, minor);
-		refuse(probe, which, "");
-		return;
-	}
-	snprintf(which, sizeof(which), "%u.%u", major, minor);
-	refuse(probe, which, major == 3 && minor >= PLANNED_FIRST_MINOR ? " yet" : "");
+	snprintf(which, sizeof(which), "%u.%u%s", major, minor,
+		 major == 3 && minor >= PY_DEBUG_FIRST_MINOR ? " without _Py_DebugOffsets" : "");
+	refuse(probe, which);
 }
 
 /*
- * Copies that no interpreter uses are zero where the list head is: at 32 in 3.7 to 3.10, at 40 in 3.11
- * and 3.12
- * (_PyRuntimeState.interpreters.head in Include/internal/pycore_runtime.h).
+ * A version that the file itself tells. Copies that no interpreter uses are told by their list head, as with
+ * the newer versions.
  */
-static bool is_unused(struct remote *remote, py_addr runtime)
+static void probe_version(struct py_probe *probe, struct remote *remote, py_addr runtime, uint32_t version)
 {
-	uint64_t words[2];
+	uint32_t minor = py_version_minor(version);
 
-	return !remote__read(remote, runtime + 32, words, sizeof(words)) && !words[0] && !words[1];
+	if (minor < PY_TABLE_FIRST_MINOR || minor > PY_TABLE_LAST_MINOR)
+		refuse_version(probe, 3, minor);
+	else if (py_offsets__of_version(&probe->offsets, version, probe->reason, sizeof(probe->reason)))
+		probe->verdict = PY_ATTACH_UNSUPPORTED;
+	else
+		py_probe__look(probe, remote, runtime);
 }
 
-void py_old__describe(struct py_probe *probe, struct remote *remote, py_addr runtime,
-		      const struct image_file *file, uint64_t bias, const char *path, const char *how)
+/* Do frames of a live thread prove the offsets? */
+static bool is_proved(const struct py_probe *probe, struct remote *remote, py_addr runtime)
 {
-	unsigned int major, minor;
+	struct py_target target = {.remote = *remote, .offsets = probe->offsets};
+	struct py_thread threads[MAX_THREADS];
+	char reason[sizeof(probe->reason)];
+	int count = py_threads__list(remote, &target.offsets, runtime, threads, MAX_THREADS);
 
-	if (is_unused(remote, runtime)) {
-		probe->verdict = PY_ATTACH_STARTING;
-		snprintf(probe->reason, sizeof(probe->reason), "its Python is not initialised (yet)");
+	return count > 0 && !py_verify__run(&target, threads, count, reason, sizeof(reason)) &&
+	       target.code_type;
+}
+
+/* The versions that only have the section in common. One that may still come to life can be told later. */
+static void probe_each_version(struct py_probe *probe, struct remote *remote, py_addr runtime)
+{
+	struct py_probe attempt;
+	unsigned int proved = 0, hopeful = 0;
+
+	for (uint32_t minor = SECTION_FIRST_MINOR; minor <= PY_TABLE_LAST_MINOR; minor++) {
+		attempt = (struct py_probe){};
+		probe_version(&attempt, remote, runtime, RELEASE(minor));
+		hopeful += attempt.verdict == PY_ATTACH_OK || attempt.verdict == PY_ATTACH_STARTING;
+		if (attempt.verdict == PY_ATTACH_OK && is_proved(&attempt, remote, runtime)) {
+			proved++;
+			*probe = attempt;
+		}
+	}
+	if (proved == 1)
+		return;
+	probe->verdict = hopeful ? PY_ATTACH_STARTING : PY_ATTACH_UNSUPPORTED;
+	snprintf(probe->reason, sizeof(probe->reason),
+		 "its file does not tell its version of Python, and no frame of it does");
+}
+
+void py_old__probe(struct py_probe *probe, struct remote *remote, py_addr runtime,
+		   const struct image_file *file, uint64_t bias)
+{
+	uint64_t vaddr, size;
+	uint32_t version, minor;
+
+	if (read_exported_version(remote, file, bias, &version)) {
+		probe_version(probe, remote, runtime, version);
 		return;
 	}
-	if (read_exported_version(remote, file, bias, &major, &minor) ||
-	    py_old__version_of_name(elf__soname(file->elf), &major, &minor) ||
-	    py_old__version_of_name(path, &major, &minor))
-		refuse_version(probe, major, minor);
+	minor = minor_of_exports(file);
+	if (minor)
+		probe_version(probe, remote, runtime, RELEASE(minor));
+	else if (!elf__section(file->elf, ".PyRuntime", &vaddr, &size))
+		probe_each_version(probe, remote, runtime);
 	else
-		refuse(probe, !strcmp(how, "section") ? "3.10 to 3.12" : "3.7 to 3.9", " yet");
+		refuse(probe, "of a version that its file does not tell");
 }
 
 void py_old__describe_ancient(struct py_probe *probe, const struct image_file *file, const char *path)
 {
-	struct elf_symbol symbol;
 	unsigned int major, minor;
 
-	if (strstr(path, "pypy") && !elf__symbol(file->elf, "pypy_main_startup", &symbol)) {
+	if (strstr(path, "pypy") && exports(file, "pypy_main_startup")) {
 		probe->verdict = PY_ATTACH_UNSUPPORTED;
 		snprintf(probe->reason, sizeof(probe->reason), "PyPy is not supported, CPython is");
 		return;
 	}
 	/* Global until 3.6, a member of _PyRuntime since. */
-	if (elf__symbol(file->elf, "_PyThreadState_Current", &symbol))
+	if (!exports(file, "_PyThreadState_Current"))
 		return;
 	if (py_old__version_of_name(elf__soname(file->elf), &major, &minor) ||
 	    py_old__version_of_name(path, &major, &minor))
 		refuse_version(probe, major, minor);
 	else
-		refuse(probe, elf__symbol(file->elf, "PyInt_Type", &symbol) ? "3.6 or older" : "2", "");
+		refuse(probe, exports(file, "PyInt_Type") ? "2" : "3.6 or older");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Pythons whose runtime has no _Py_DebugOffsets (before 3.13): which version is it? So far only to name it in
- * the refusal.
+ * Pythons whose runtime has no _Py_DebugOffsets (before 3.13): which version is it, and is it live? The
+ * offsets follow from the version, so it must be known for certain.
  */
 #pragma once
 
@@ -12,11 +12,12 @@
 #include <stdint.h>
 
 /*
- * A _PyRuntime at `runtime`, found by section or symbol (`how`), whose memory has no cookie: sets
- * probe->verdict and reason. `bias` is where the file is loaded.
+ * A _PyRuntime at `runtime`, found by section or symbol, whose memory has no cookie: what py_probe__run says
+ * of those that have one. Sets probe->verdict and reason, and offsets with OK and STARTING. `bias` is where
+ * the file is loaded.
  */
-void py_old__describe(struct py_probe *probe, struct remote *remote, py_addr runtime,
-		      const struct image_file *file, uint64_t bias, const char *path, const char *how);
+void py_old__probe(struct py_probe *probe, struct remote *remote, py_addr runtime,
+		   const struct image_file *file, uint64_t bias);
 
 /* A file without _PyRuntime: is it a Python from before 3.7, or PyPy? Leaves NOT_PYTHON if it is neither. */
 void py_old__describe_ancient(struct py_probe *probe, const struct image_file *file, const char *path);

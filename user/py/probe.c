@@ -106,7 +106,7 @@ static void look_at_interpreters(struct py_probe *probe, struct remote *remote, 
 	}
 }
 
-static void look_several_times(struct py_probe *probe, struct remote *remote, py_addr runtime)
+void py_probe__look(struct py_probe *probe, struct remote *remote, py_addr runtime)
 {
 	for (int look = 0; look < LOOKS; look++) {
 		look_at_interpreters(probe, remote, runtime);
@@ -147,7 +147,7 @@ void py_probe__run(struct py_probe *probe, struct remote *remote, py_addr runtim
 		return;
 	judge_table(probe, table, segment.got);
 	if (probe->verdict == PY_ATTACH_OK)
-		look_several_times(probe, remote, runtime);
+		py_probe__look(probe, remote, runtime);
 	if (probe->offsets.free_threaded &&
 	    (probe->verdict == PY_ATTACH_OK || probe->verdict == PY_ATTACH_CORRUPT))
 		refuse_free_threaded(probe);

@@ -20,3 +20,6 @@ struct py_probe {
 };
 
 void py_probe__run(struct py_probe *probe, struct remote *remote, py_addr runtime);
+
+/* The same with offsets that are known (probe->offsets), for versions without a table. Sets the verdict. */
+void py_probe__look(struct py_probe *probe, struct remote *remote, py_addr runtime);

@@ -130,13 +130,12 @@ static bool is_final(enum py_attach_error verdict)
 static bool try_address(struct finder *finder, struct candidate *candidate, struct image_file *file)
 {
 	py_probe__run(&candidate->probe, finder->remote, candidate->addr);
+	if (candidate->probe.verdict == PY_ATTACH_NOT_PYTHON && file)
+		py_old__probe(&candidate->probe, finder->remote, candidate->addr, file, candidate->bias);
 	if (is_final(candidate->probe.verdict)) {
 		finder->best = *candidate;
 		return true;
 	}
-	if (!candidate->probe.has_table && file)
-		py_old__describe(&candidate->probe, finder->remote, candidate->addr, file, candidate->bias,
-				 image__path(candidate->image), candidate->how);
 	if (candidate->probe.verdict == PY_ATTACH_NOT_PYTHON)
 		return false;
 	log_candidate(candidate, "candidate");

@@ -7,6 +7,8 @@
 
 #include "base/util.h"
 #include "py/frame_view.h"
+#include "py/ident.h"
+#include "py/threads.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -121,18 +123,23 @@ static void forget_snapshot(struct tail_reader *reader)
 	vec__free(&reader->bytes);
 }
 
-int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, py_addr tstate)
+/* To 3.10 frames are objects by themselves. */
+static bool has_frame_objects(const struct py_target *target)
+{
+	return target->offsets.frame_state != PY_ABSENT;
+}
+
+static int copy_frames(struct tail_reader *reader, struct py_target *target)
+{
+	return frame_copies__read(&reader->copies, &target->remote, reader->longest.items,
+				  reader->longest.len, target->layout.fr_bytes);
+}
+
+static int copy_chunks(struct tail_reader *reader, struct py_target *target)
 {
 	py_addr newest_and_top[2] = {0}, next;
 	int valid, err = 0;
 
-	if (target->offsets.thread_datastack_chunk == PY_ABSENT ||
-	    target->offsets.thread_datastack_top == PY_ABSENT)
-		return -ENOTSUP;
-	if (reader->tstate != tstate) {
-		keep_chunks(reader, 0);
-		reader->tstate = tstate;
-	}
 	valid = read_predicted(reader, target, newest_and_top);
 	if (valid < 0) {
 		forget_snapshot(reader);
@@ -149,6 +156,22 @@ int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, 
 	if (err)
 		forget_snapshot(reader);
 	return err;
+}
+
+int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, py_addr tstate)
+{
+	if (reader->tstate != tstate) {
+		keep_chunks(reader, 0);
+		reader->longest.len = 0;
+		reader->tstate = tstate;
+	}
+	reader->longest_is_old = true;
+	if (has_frame_objects(target))
+		return copy_frames(reader, target);
+	if (target->offsets.thread_datastack_chunk == PY_ABSENT ||
+	    target->offsets.thread_datastack_top == PY_ABSENT)
+		return -ENOTSUP;
+	return copy_chunks(reader, target);
 }
 
 /*
@@ -186,6 +209,25 @@ static const uint8_t *in_snapshot(const struct tail_reader *reader, py_addr addr
 }
 
 /*
+ * A frame that is an object by itself. One that has returned may live on, in a traceback for example, and
+ * still point to its caller.
+ */
+static int load_object(struct tail_reader *reader, struct py_target *target, py_addr address, size_t *hint,
+		       struct frame_view *view)
+{
+	const struct py_offsets *offsets = &target->offsets;
+	const uint8_t *copy = frame_copies__find(&reader->copies, address, hint);
+	uint8_t bytes[PBP_FRAME_BYTES];
+
+	if (!copy &&
+	    remote__read(&target->remote, address, bytes, min_u64(target->layout.fr_bytes, sizeof(bytes))))
+		return -EFAULT;
+	copy = copy ?: bytes;
+	*view = view_frame(&target->layout, copy);
+	return py_frame_is_running(offsets, copy[offsets->frame_state]) ? 0 : -EFAULT;
+}
+
+/*
  * A frame from the snapshot, or, when it lives in a generator object or on the C stack, from the target. Any
  * other frame that is not in a live part of the data stack has been popped: its bytes may still look right,
  * so they must not be read.
@@ -194,9 +236,12 @@ static int load_frame(struct tail_reader *reader, struct py_target *target, py_a
 		      struct frame_view *view)
 {
 	const struct pbp_target *layout = &target->layout;
-	const uint8_t *copy = in_snapshot(reader, address, layout->fr_bytes, hint);
+	const uint8_t *copy;
 	uint8_t bytes[PBP_FRAME_BYTES];
 
+	if (has_frame_objects(target))
+		return load_object(reader, target, address, hint, view);
+	copy = in_snapshot(reader, address, layout->fr_bytes, hint);
 	if (!copy) {
 		if (reader->outside++ >= GENERATORS_MAX ||
 		    remote__read(&target->remote, address, bytes, min_u64(layout->fr_bytes, sizeof(bytes))))
@@ -255,39 +300,20 @@ static enum tail_result collect(struct tail_reader *reader, struct py_target *ta
 	return TAIL_COMPLETE;
 }
 
-/* The link once more, and the identity of every code object of the tail, in one batch. */
+/* The identity of every code object of the tail, and the link once more, after them. */
 static bool confirm(struct tail_reader *reader, struct py_target *target, py_addr link,
 		    const struct pbp_frame *expected, py_addr previous)
 {
-	const struct pbp_target *layout = &target->layout;
-	size_t bytes = layout->co_ident == PBP_NONE ? 0 : min_u64(layout->co_ident_bytes, PBP_IDENT_BYTES);
-	size_t count = bytes ? reader->codes.len : 0;
-	struct remote_segment *segments = calloc(count + 1, sizeof(*segments));
-	__u64(*idents)[PBP_IDENT_BYTES / 8] = calloc(count + 1, sizeof(*idents));
 	uint8_t frame[PBP_FRAME_BYTES] = {0};
+	struct remote_segment last = {link, frame, min_u64(target->layout.fr_bytes, sizeof(frame)), 0};
 	struct frame_view view;
-	bool same = false;
 
-	if (!segments || !idents)
-		goto out;
-	for (size_t i = 0; i < count; i++)
-		segments[i] = (struct remote_segment){reader->codes.items[i] + layout->co_ident, idents[i],
-						      bytes, 0};
-	segments[count] = (struct remote_segment){link, frame, layout->fr_bytes, 0};
-	if (remote__read_batch(&target->remote, segments, count + 1))
-		goto out;
-	for (size_t i = 0; i < count; i++) {
-		if (segments[i].got < bytes)
-			goto out;
-		reader->code_idents.items[i] = view_ident(layout, idents[i]);
-	}
-	view = view_frame(layout, frame);
-	same = segments[count].got == layout->fr_bytes && is_link(&view, expected) &&
-	       view.previous == previous;
-out:
-	free(segments);
-	free(idents);
-	return same;
+	if (py_idents__read(&target->remote, &target->layout, reader->codes.items, reader->codes.len,
+			    reader->code_idents.items, &last) ||
+	    last.got < last.len)
+		return false;
+	view = view_frame(&target->layout, frame);
+	return is_link(&view, expected) && view.previous == previous;
 }
 
 static void finish_frames(struct tail_reader *reader)
@@ -440,6 +466,38 @@ static bool leads_to(struct tail_reader *reader, struct py_target *target, py_ad
 	return true;
 }
 
+/*
+ * Remember where the frames of a chain without a data stack are, for the next snapshot. 0: there is no link.
+ */
+static void remember_chain(struct tail_reader *reader, py_addr link)
+{
+	size_t count = reader->addresses.len, first = link != 0;
+
+	if (!reader->longest_is_old && first + count <= reader->longest.len)
+		return;
+	reader->longest.len = 0;
+	if (!count || vec__reserve(&reader->longest, first + count))
+		return;
+	reader->longest.items[0] = link;
+	memcpy(reader->longest.items + first, reader->addresses.items, count * sizeof(py_addr));
+	reader->longest.len = first + count;
+	reader->longest_is_old = false;
+}
+
+/*
+ * The frame that the tail hangs from. Without a data stack: if it is not in the copies, they are made anew
+ * after it has been read, since none of its callers' may be older than its own.
+ */
+static int load_link(struct tail_reader *reader, struct py_target *target, py_addr link,
+		     struct frame_view *view)
+{
+	size_t hint = 0;
+	bool is_copied = !has_frame_objects(target) || frame_copies__find(&reader->copies, link, &hint);
+	int err = load_frame(reader, target, link, &hint, view);
+
+	return err || is_copied ? err : copy_frames(reader, target);
+}
+
 enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_target *target,
 				     const struct pbp_sample *sample, const struct pbp_frame *expected)
 {
@@ -447,15 +505,16 @@ enum tail_result tail_reader__follow(struct tail_reader *reader, struct py_targe
 	struct pbp_witnesses now = {0};
 	uint32_t hashes[PBP_WITNESSES];
 	enum tail_result result;
-	size_t hint = 0;
 	bool agree;
 
 	begin_tail(reader);
-	if (load_frame(reader, target, sample->link_frame, &hint, &view) || !is_link(&view, expected))
+	if (load_link(reader, target, sample->link_frame, &view) || !is_link(&view, expected))
 		return TAIL_UNVERIFIED;
 	if (!leads_to(reader, target, view.previous, sample->tail_frame))
 		return TAIL_UNVERIFIED;
 	result = collect(reader, target, sample->tail_frame);
+	if (has_frame_objects(target))
+		remember_chain(reader, sample->link_frame);
 	if (result == TAIL_UNVERIFIED ||
 	    !confirm(reader, target, sample->link_frame, expected, view.previous))
 		return TAIL_UNVERIFIED;
@@ -475,10 +534,12 @@ bool tail_reader__prime(struct tail_reader *reader, struct py_target *target, py
 	py_addr frame = 0;
 
 	begin_tail(reader);
-	if (target->layout.cframe_frame != PBP_NONE || tail_reader__snapshot(reader, target, tstate) ||
-	    remote__read(&target->remote, tstate + target->layout.ts_frame, &frame, sizeof(frame)) ||
+	if (tail_reader__snapshot(reader, target, tstate) ||
+	    py_threads__first_frame(&target->remote, &target->offsets, tstate, &frame) ||
 	    collect(reader, target, frame) == TAIL_UNVERIFIED || reader->frames.len <= most_frames)
 		return false;
+	if (has_frame_objects(target))
+		remember_chain(reader, 0);
 	if (!choose_witnesses(reader, &now, hashes))
 		return false;
 	update_witnesses(reader, &now);
@@ -487,6 +548,8 @@ bool tail_reader__prime(struct tail_reader *reader, struct py_target *target, py
 
 void tail_reader__free(struct tail_reader *reader)
 {
+	frame_copies__free(&reader->copies);
+	vec__free(&reader->longest);
 	vec__free(&reader->chunks);
 	vec__free(&reader->bytes);
 	vec__free(&reader->frames);

@@ -2,7 +2,8 @@
 /*
  * The rest of a stack that the kernel side did not walk to its end. Frames lie in the chunks of the thread's
  * data stack, so those are read whole, one batch for all that are where they were last time, and the chain is
- * followed in the copy.
+ * followed in the copy. To 3.10 each frame is an object by itself: those that were in the last chain are read
+ * in one batch, others one by one.
  *
  * The target runs on meanwhile. A tail belongs to a sample if the frame it hangs from, the link, is still in
  * the middle of the same call: while it is, the frames below it cannot change. So the link is compared with
@@ -17,6 +18,7 @@
 
 #include "base/hmap.h"
 #include "base/vec.h"
+#include "py/frame_copies.h"
 #include "py/target.h"
 
 #include <stdbool.h>
@@ -43,6 +45,9 @@ struct tail_reader {
 	py_addr top;	/* end of the used part of the newest chunk */
 	VEC(struct tail_chunk) chunks; /* newest first */
 	VEC(uint8_t) bytes;
+	struct frame_copies copies;		       /* without a data stack: frames that were ... */
+	VEC(py_addr) longest;			       /* ... in the longest chain, with its link */
+	bool longest_is_old;			       /* it was not in this snapshot */
 	VEC(struct pbp_frame) frames;		       /* the result, the frame after the link first */
 	VEC(py_addr) addresses;			       /* ... and where each lies */
 	VEC(uint32_t) hashes;			       /* ... and its pbp_frame_hash() */
@@ -55,7 +60,8 @@ struct tail_reader {
 };
 
 /*
- * Copy the data stack of a thread as it is now; done once for all tails of one batch of samples. 0 or -errno.
+ * Copy the data stack of a thread, or the frames that it had, as it is now; done once for all tails of one
+ * batch of samples. 0 or -errno.
  */
 int tail_reader__snapshot(struct tail_reader *reader, struct py_target *target, py_addr tstate);
 

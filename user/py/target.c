@@ -143,6 +143,28 @@ static uint16_t find_base_frame(struct attach *attach)
 	return distance < PBP_NONE ? distance : PBP_NONE;
 }
 
+/*
+ * To 3.11 the runtime points to the thread state that holds the GIL. If what is there is none, as might be in
+ * a build with other options, nothing is said of the GIL.
+ */
+static void check_gil(struct attach *attach)
+{
+	struct pbp_target *layout = &attach->target->layout;
+	py_addr holder;
+
+	for (int i = 0; layout->gil_tstate && i < SLOT_TRIES; i++) {
+		if (remote__read(&attach->target->remote, layout->gil_tstate, &holder, 8))
+			break;
+		if (!holder)
+			return;
+		for (size_t j = 0; j < attach->threads_cnt; j++)
+			if (attach->threads[j].tstate == holder)
+				return;
+		list_threads(attach);
+	}
+	layout->gil_tstate = 0;
+}
+
 static enum py_attach_error fill_layout(struct attach *attach)
 {
 	struct py_target *target = attach->target;
@@ -154,7 +176,9 @@ static enum py_attach_error fill_layout(struct attach *attach)
 			 "_Py_DebugOffsets: thread_state or interpreter_frame is larger than supported");
 		return PY_ATTACH_UNSUPPORTED;
 	}
-	layout->interpreters_head = target->runtime + target->offsets.runtime_interpreters_head;
+	py_layout__locate(layout, &target->offsets, target->runtime);
+	layout->code_type = target->code_type;
+	check_gil(attach);
 	for (int i = 0; i < SLOT_TRIES; i++) {
 		if (py_slot__find(layout, target->slot_how, sizeof(target->slot_how), &target->remote,
 				  &attach->runtime, attach->threads, attach->threads_cnt))
@@ -208,8 +232,10 @@ bool py_target__is_alive(struct py_target *target)
 		if (segments[i].got < segments[i].len)
 			return false;
 	}
-	return !memcmp(&header[0], "xdebugpy", 8) && header[1] == offsets->version && head &&
-	       main_thread == target->main_thread;
+	if (py_offsets__are_in_process(offsets) &&
+	    (memcmp(&header[0], "xdebugpy", 8) || header[1] != offsets->version))
+		return false;
+	return head && main_thread == target->main_thread;
 }
 
 int py_target__threads(struct py_target *target, struct py_thread *out, size_t max)

@@ -99,3 +99,23 @@ int py_threads__list(struct remote *remote, const struct py_offsets *offsets, py
 	}
 	return err && err != -EFAULT ? err : (int)count;
 }
+
+/* In 3.11 and 3.12 the thread state points to a _PyCFrame, which lies on the C stack of the eval loop. */
+int py_threads__first_frame(struct remote *remote, const struct py_offsets *offsets, py_addr tstate,
+			    py_addr *frame)
+{
+	int err = remote__read(remote, tstate + offsets->thread_current_frame, frame, sizeof(*frame));
+
+	if (err || !*frame || offsets->cframe_current_frame == PY_ABSENT)
+		return err;
+	return remote__read(remote, *frame + offsets->cframe_current_frame, frame, sizeof(*frame));
+}
+
+#define PTHREAD_TID 0x2d0 /* struct pthread of glibc on x86-64, nptl/descr.h: tid, behind the header of 704 bytes */
+
+uint64_t py_threads__native_id(struct remote *remote, uint64_t thread_id)
+{
+	uint32_t tid = 0;
+
+	return remote__read(remote, thread_id + PTHREAD_TID, &tid, sizeof(tid)) ? 0 : tid;
+}

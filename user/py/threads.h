@@ -13,3 +13,14 @@
 /* At most `max` thread states of all interpreters. Number found (0 is possible), or -errno. */
 int py_threads__list(struct remote *remote, const struct py_offsets *offsets, py_addr runtime,
 		     struct py_thread *out, size_t max);
+
+/* The innermost frame of a thread state, 0 = it has none. 0, -EFAULT when that cannot be read, else -errno.
+ */
+int py_threads__first_frame(struct remote *remote, const struct py_offsets *offsets, py_addr tstate,
+			    py_addr *frame);
+
+/*
+ * The kernel's id of a thread in its own pid namespace by what glibc keeps of it, for versions whose thread states
+ * do not tell (to 3.10). 0 = it cannot be read. With another libc it is some other number.
+ */
+uint64_t py_threads__native_id(struct remote *remote, uint64_t thread_id);

@@ -53,12 +53,22 @@ struct unwind_block {
 	size_t len, offset;
 };
 
-/* Identity of a code object, read in the same call as the frames. */
+/*
+ * Identity of a code object, read in the same call as the frames. Where its names belong to it (py/ident.h),
+ * what was found by a first reading is compared with what is there at the next one.
+ */
 struct unwind_ident {
 	py_addr code;
 	__u64 words[PBP_IDENT_BYTES / 8];
+	struct pbp_string names[2]; /* without the tails */
+	struct {
+		__u64 words[PBP_IDENT_BYTES / 8];
+		struct pbp_string names[2];
+		uint32_t ident;
+		bool known;
+	} expected;
 	size_t first_segment; /* where in the batch it is */
-	size_t got;
+	size_t got, got_names[2];
 	bool used;
 };
 
@@ -85,7 +95,7 @@ struct thread_stack {
 	bool sorted;			   /* ... and up to date, if there are as many */
 	VEC(struct unwind_block) blocks;
 	VEC(struct unwind_ident) idents;
-	py_addr cframe; /* 3.11, 3.12: where current_frame is */
+	py_addr cframe, cframe_below; /* 3.11, 3.12: where current_frame is, and the one of the loop below */
 	/* The frame marker that this program has set: */
 	struct {
 		py_addr frame; /* 0: none */
@@ -99,9 +109,10 @@ struct thread_stack {
 	uint32_t readings;
 	/* One reading in progress; for unwind.c. */
 	struct {
-		size_t first_segment, state_segment;
+		size_t state_segment;
 		size_t first_copies[2]; /* segments of the two copies */
-		uint64_t hop;
+		uint64_t hop[2];	/* of the cframe: current_frame, and the cframe below ... */
+		uint64_t below;		/* ... and its current_frame, which the chain has to pass */
 		VEC(struct pbp_frame)
 		frames; /* of the first walk that held, while lines are still looked for */
 		VEC(py_addr) addresses;
@@ -158,6 +169,7 @@ struct unwinder {
 	VEC(struct unwind_gil) gils;
 	VEC(struct remote_segment) segments;
 	bool use_marker;	 /* py/marker.h; a caller's choice */
+	uint32_t collecting; /* the runtime is collecting garbage, where it is the runtime that says so (3.8) */
 	bool want_gils;		 /* read who holds the GILs; a caller's choice, for the next reading */
 	struct hmap idents;	 /* code object -> identity << 32 | stamp of the interpreter's generation */
 	struct hmap codes;	 /* code objects that were seen -> their length in code units */

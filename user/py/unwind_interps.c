@@ -75,6 +75,9 @@ int unwinder__find_interpreters(struct unwinder *unwinder)
 
 	unwinder->interps.len = 0;
 	unwinder->gils.len = 0;
+	/* To 3.11 there is one GIL, and the runtime says whose it is. */
+	if (!err)
+		err = add_gil(unwinder, target->layout.gil_tstate);
 	while (!err && at && unwinder->interps.len < INTERPRETERS_MAX) {
 		struct unwind_interp interp = {.address = at};
 
@@ -116,6 +119,11 @@ int unwind_plan_generations(struct unwinder *unwinder)
 	return err;
 }
 
+static bool reads_gils(const struct unwinder *unwinder)
+{
+	return unwinder->want_gils || unwinder->target->layout.gil_tstate;
+}
+
 int unwind_plan_interps(struct unwinder *unwinder)
 {
 	int err = 0;
@@ -127,12 +135,15 @@ int unwind_plan_interps(struct unwinder *unwinder)
 		err = unwind_add_segment(unwinder, interp->address + unwinder->interp_first, interp->bytes,
 					 unwinder->interp_len);
 	}
-	for (size_t i = 0; i < unwinder->gils.len && unwinder->want_gils && !err; i++) {
+	for (size_t i = 0; i < unwinder->gils.len && reads_gils(unwinder) && !err; i++) {
 		struct unwind_gil *gil = &unwinder->gils.items[i];
 
 		gil->segment = unwinder->segments.len;
 		err = unwind_add_segment(unwinder, gil->address, gil->bytes, GIL_BYTES);
 	}
+	if (!err && unwinder->target->layout.gc_collecting)
+		err = unwind_add_segment(unwinder, unwinder->target->layout.gc_collecting,
+					 &unwinder->collecting, sizeof(unwinder->collecting));
 	return err;
 }
 
@@ -156,10 +167,12 @@ void unwind_take_interps(struct unwinder *unwinder)
 	}
 	for (size_t i = 0; i < unwinder->gils.len; i++) {
 		struct unwind_gil *gil = &unwinder->gils.items[i];
-		bool whole = unwinder->want_gils && unwinder->segments.items[gil->segment].got == GIL_BYTES;
+		bool whole = reads_gils(unwinder) && unwinder->segments.items[gil->segment].got == GIL_BYTES;
 
-		gil->holder = whole && load_u32(gil->bytes + GIL_LOCKED) == 1
-				      ? load_u64(gil->bytes + GIL_LAST_HOLDER)
-				      : 0;
+		gil->holder = 0;
+		if (whole && unwinder->target->layout.gil_tstate)
+			gil->holder = load_u64(gil->bytes);
+		else if (whole && load_u32(gil->bytes + GIL_LOCKED) == 1)
+			gil->holder = load_u64(gil->bytes + GIL_LAST_HOLDER);
 	}
 }

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "py/frame_view.h"
+#include "py/ident.h"
 
 #define CALLS_MAX	 (1u << 18)
 #define CALLS_LEARNED	 64 /* of one stack, from the leaf on */
@@ -96,6 +97,39 @@ static void remember_ident(struct unwinder *unwinder, const struct unwind_interp
 	hmap__set(&unwinder->idents, code, (uint64_t)ident << 32 | stamp_of(interp));
 }
 
+/*
+ * What the code object and its names are now, to be compared with what they are at the next reading: a code object
+ * in a running stack lives, and what it is made of does not change.
+ */
+static void expect_names(struct unwinder *unwinder, struct unwind_ident *ident)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	struct remote *remote = &unwinder->target->remote;
+
+	memset(&ident->expected, 0, sizeof(ident->expected));
+	memcpy(ident->expected.words, ident->words, sizeof(ident->words));
+	for (int i = 0; i < 2; i++) {
+		size_t at = (i ? layout->co_filename : layout->co_name) - layout->co_ident;
+
+		if (remote__read(remote, load_u64((uint8_t *)ident->words + at) + layout->st_length,
+				 &ident->expected.names[i], offsetof(struct pbp_string, tail)))
+			return;
+	}
+	ident->expected.known =
+		!py_idents__read(remote, layout, &ident->code, 1, &ident->expected.ident, NULL);
+}
+
+static bool ident_with_names(struct unwinder *unwinder, struct unwind_ident *ident, uint32_t *out)
+{
+	bool same = ident->expected.known && !memcmp(ident->words, ident->expected.words, sizeof(ident->words)) &&
+		    !memcmp(ident->names, ident->expected.names, sizeof(ident->names));
+
+	*out = ident->expected.ident;
+	if (!same)
+		expect_names(unwinder, ident);
+	return same;
+}
+
 /* The identity of a code object at the instant of the reading. False: not known yet, or there is none. */
 static bool ident_of(struct unwinder *unwinder, struct thread_stack *stack,
 		     const struct unwind_interp *interp, py_addr code, uint32_t *out)
@@ -123,10 +157,12 @@ static bool ident_of(struct unwinder *unwinder, struct thread_stack *stack,
 	unwinder->stats.ident_reads++;
 	if (!unwind_is_code(unwinder, code))
 		return false;
-	if (ident->got == min_u64(layout->co_ident_bytes, sizeof(ident->words))) {
-		*out = view_ident(layout, ident->words);
-		remember_ident(unwinder, interp, code, *out);
-	}
+	if (ident->got != py_ident__bytes(layout))
+		return true;
+	if (py_ident__has_names(layout))
+		return ident_with_names(unwinder, ident, out);
+	*out = (uint32_t)ident->words[0];
+	remember_ident(unwinder, interp, code, *out);
 	return true;
 }
 

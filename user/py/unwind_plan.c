@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "py/frame_view.h"
+#include "py/ident.h"
 
 #include <errno.h>
 
@@ -123,8 +124,29 @@ static int plan_state(struct unwinder *unwinder, struct thread_stack *stack)
 
 	stack->work.state_segment = unwinder->segments.len;
 	err = unwind_add_segment(unwinder, stack->thread.tstate, stack->state, unwinder->thread_bytes);
-	if (!err && layout->cframe_frame != PBP_NONE)
-		err = unwind_add_segment(unwinder, stack->cframe + layout->cframe_frame, &stack->work.hop, 8);
+	if (err || layout->cframe_frame == PBP_NONE)
+		return err;
+	stack->work.below = 0;
+	return unwind_add_segment(unwinder, stack->cframe + layout->cframe_frame, stack->work.hop,
+				  sizeof(stack->work.hop)) ?:
+	       unwind_add_segment(unwinder, stack->cframe_below + layout->cframe_frame, &stack->work.below,
+				  sizeof(stack->work.below));
+}
+
+/* The names where they were found. */
+static int plan_names(struct unwinder *unwinder, struct unwind_ident *ident)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+	int err = 0;
+
+	for (int i = 0; i < 2 && !err; i++) {
+		size_t at = (i ? layout->co_filename : layout->co_name) - layout->co_ident;
+
+		memset(&ident->names[i], 0, sizeof(ident->names[i]));
+		err = unwind_add_segment(unwinder,
+					 load_u64((uint8_t *)ident->expected.words + at) + layout->st_length,
+					 &ident->names[i], offsetof(struct pbp_string, tail));
+	}
 	return err;
 }
 
@@ -139,7 +161,9 @@ static int plan_idents(struct unwinder *unwinder, struct thread_stack *stack)
 		ident->first_segment = unwinder->segments.len;
 		memset(ident->words, 0, sizeof(ident->words));
 		err = unwind_add_segment(unwinder, ident->code + layout->co_ident, ident->words,
-					 min_u64(layout->co_ident_bytes, sizeof(ident->words)));
+					 py_ident__bytes(layout));
+		if (!err && ident->expected.known && py_ident__has_names(layout))
+			err = plan_names(unwinder, ident);
 	}
 	return err;
 }

@@ -84,10 +84,12 @@ static bool is_stable(const struct unwinder *unwinder, const struct thread_stack
 enum walk_end unwind_walk(struct unwinder *unwinder, struct thread_stack *stack, py_addr at, bool strict,
 			  py_addr *missing)
 {
+	const struct pbp_target *layout = &unwinder->target->layout;
 	py_addr marked = stack->work.marked ? unwind_marked_frame(unwinder, stack) : 0;
 	py_addr base = unwind_base_of(unwinder, stack);
 	/* The last link of a whole chain: from 3.12 on a marker, with a sentinel behind it from 3.15 on. */
-	bool has_markers = unwinder->target->layout.fr_first_other_owner, ended = !at || !has_markers;
+	bool has_markers = layout->fr_first_other_owner, ended = !at || !has_markers;
+	bool passed = layout->cframe_frame == PBP_NONE || !stack->work.below;
 	struct cycle cycle = {0};
 	struct step step;
 	size_t hint = 0;
@@ -120,18 +122,25 @@ enum walk_end unwind_walk(struct unwinder *unwinder, struct thread_stack *stack,
 		    step.after.previous >= at)
 			return WALK_TORN;
 		step.region->used = max_u64(step.region->used,
-					    at - step.region->address + unwinder->target->layout.fr_bytes);
+					    at - step.region->address + layout->fr_bytes);
 		if (step.after.other) {
 			if (stack->frames.len)
 				stack->frames.items[stack->frames.len - 1].flags |= PBP_FRAME_C_BELOW;
-		} else if (note_frame(stack, at, &step.after, flags)) {
-			return WALK_UNREADABLE;
+		} else {
+			if (layout->fr_all_from_c ||
+			    (layout->fr_from_c != PBP_NONE && step.bytes[layout->fr_from_c]))
+				flags |= PBP_FRAME_C_BELOW;
+			if (note_frame(stack, at, &step.after, flags))
+				return WALK_UNREADABLE;
 		}
 		if (marked && at == marked)
 			return unwind_append_last(stack, at);
 		at = step.after.previous;
+		passed |= at == stack->work.below;
 		ended = !base && (step.after.other || !has_markers);
 	}
+	if (!passed && !stack->truncated)
+		return WALK_TORN;
 	return ended || stack->truncated || (base && at == base) ? WALK_HELD : WALK_TORN;
 }
 
@@ -222,6 +231,29 @@ enum walk_end unwind_walk_second(struct unwinder *unwinder, struct thread_stack 
 	return unwind_walk(unwinder, stack, at, false, missing);
 }
 
+/*
+ * 3.11 and 3.12: the frame is in a struct of the eval loop on the C stack. It is linked into the thread state some
+ * instructions before the frame is written to it, so a chain counts only if it leads to the frame that the loop was
+ * entered from, which is that of the loop below. False: these are not where they were expected.
+ */
+static bool take_cframe(struct thread_stack *stack, const struct remote_segment *segment)
+{
+	py_addr cframe = stack->current_frame, below = stack->work.hop[1];
+
+	if (cframe != stack->cframe || (cframe && segment[1].got < segment[1].len)) {
+		stack->cframe = cframe;
+		return false;
+	}
+	if (below != stack->cframe_below) {
+		stack->cframe_below = below;
+		return false;
+	}
+	stack->current_frame = cframe ? stack->work.hop[0] : 0;
+	if (!cframe || !below || segment[2].got < segment[2].len)
+		stack->work.below = 0;
+	return true;
+}
+
 /* What the thread state says, and where its chain begins. */
 enum walk_end unwind_take_state(struct unwinder *unwinder, struct thread_stack *stack)
 {
@@ -234,24 +266,17 @@ enum walk_end unwind_take_state(struct unwinder *unwinder, struct thread_stack *
 	    load_u64(state + layout->ts_thread_id) != stack->thread.thread_id)
 		return WALK_GONE;
 	stack->current_frame = load_u64(state + layout->ts_frame);
-	if (layout->cframe_frame != PBP_NONE) {
-		py_addr cframe = stack->current_frame;
-
-		if (cframe != stack->cframe) {
-			stack->cframe = cframe;
-			return WALK_TORN;
-		}
-		if (cframe && segment[1].got < 8)
-			return WALK_UNREADABLE;
-		stack->current_frame = cframe ? stack->work.hop : 0;
-	}
+	if (layout->cframe_frame != PBP_NONE && !take_cframe(stack, segment))
+		return WALK_TORN;
 	stack->flags = 0;
 	if (layout->ts_attached != PBP_NONE &&
 	    (load_u32(state + layout->ts_attached) & layout->ts_attached_mask) == layout->ts_attached_want)
 		stack->flags |= PBP_SAMPLE_ATTACHED;
+	if (layout->gil_tstate && unwinder->gils.len && unwinder->gils.items[0].holder == stack->thread.tstate)
+		stack->flags |= PBP_SAMPLE_ATTACHED;
 	if (layout->ts_exception != PBP_NONE && load_u64(state + layout->ts_exception))
 		stack->flags |= PBP_SAMPLE_RAISING;
-	if (interp && interp->readable && interp->collecting)
+	if ((interp && interp->readable && interp->collecting) || unwinder->collecting)
 		stack->flags |= PBP_SAMPLE_GC;
 	stack->generation = interp && interp->readable ? interp->generation : 0;
 	return WALK_HELD;

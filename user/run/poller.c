@@ -11,6 +11,7 @@
 #include "os/stop.h"
 #include "os/task.h"
 #include "py/marker.h"
+#include "py/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,13 +39,13 @@ struct lane {
 	bool has_stack; /* false: a thread without thread state */
 	bool shares;	/* its thread has another thread state too */
 	bool found;	/* in the last lists */
-	bool held;	/* looked at as the holder of the GIL in this tick */
 	pid_t tid;
 	struct task_probe probe;
 	struct stopped_task stopped;
 	uint32_t waited;   /* looks in a row that found it waiting */
 	uint64_t stack_id; /* of the stack that was read last, in this epoch */
 	uint32_t epoch;
+	uint64_t chosen_slot; /* tick in which it was read last */
 	uint32_t weight; /* ticks that a sample of this tick stands for */
 	char comm[16];
 };
@@ -58,7 +59,7 @@ struct polled {
 	bool same_ids;
 	uint64_t refreshed_ns;
 	bool stale;	  /* threads have come or gone since */
-	size_t turn;	  /* where the next turn begins */
+	VEC(struct lane *) active, waiting; /* lanes that ran in one of the last looks, and the others */
 	uint32_t running; /* threads found running in the last tick */
 	bool gone;
 	double credit; /* samples that its CPU time pays for */
@@ -149,6 +150,8 @@ static void free_polled(struct poller *poller, struct polled *polled)
 	for (size_t i = 0; i < polled->lanes.len; i++)
 		free_lane(polled, polled->lanes.items[i]);
 	vec__free(&polled->lanes);
+	vec__free(&polled->active);
+	vec__free(&polled->waiting);
 	hmap__free(&polled->by_tstate);
 	hmap__free(&polled->by_tid);
 	hmap__free(&polled->inner_ids);
@@ -196,6 +199,15 @@ static int add_lane(struct polled *polled, const struct py_thread *thread, pid_t
 	return err;
 }
 
+static bool has_task(const struct polled *polled, pid_t tid)
+{
+	struct task_probe probe;
+	bool has = !task_probe__open(&probe, polled->process->pid, tid);
+
+	task_probe__close(&probe);
+	return has;
+}
+
 static bool is_same_thread(const struct lane *lane, const struct py_thread *thread, pid_t tid)
 {
 	const struct py_thread *known = &lane->stack.thread;
@@ -207,13 +219,20 @@ static bool is_same_thread(const struct lane *lane, const struct py_thread *thre
 /* One thread state of the lists: known already, or new. */
 static int note_thread(struct polled *polled, const struct py_thread *thread)
 {
-	pid_t tid = outer_tid(polled, thread->native_thread_id);
 	struct lane *lane = find_lane(polled, thread->tstate);
+	uint64_t native = thread->native_thread_id;
+	bool guessed = !native;
+	pid_t tid;
 
-	/* A thread state that no thread runs yet has no ids; one that is being torn down may be listed twice.
-	 */
+	/* A thread state that no thread runs yet has no ids; one that is being torn down may be listed twice. */
 	if (!thread->thread_id)
 		return 0;
+	if (guessed)
+		native = py_threads__native_id(&polled->process->target.remote, thread->thread_id);
+	tid = outer_tid(polled, native);
+	/* Without an id of its own it is looked at as what holds the GIL or does not. */
+	if (guessed && tid && !has_task(polled, tid))
+		tid = 0;
 	if (lane && is_same_thread(lane, thread, tid)) {
 		lane->found = true;
 		return 0;
@@ -259,6 +278,7 @@ static int index_lanes(struct polled *polled)
 
 	hmap__clear(&polled->by_tstate);
 	hmap__clear(&polled->by_tid);
+	polled->active.len = polled->waiting.len = 0;
 	for (size_t i = 0; i < polled->lanes.len && !err; i++) {
 		struct lane *lane = polled->lanes.items[i];
 		const uint64_t *other = lane->tid ? hmap__get(&polled->by_tid, lane->tid) : NULL;
@@ -268,6 +288,8 @@ static int index_lanes(struct polled *polled)
 			lane->shares = polled->lanes.items[*other]->shares = true;
 		if (lane->has_stack)
 			err = hmap__set(&polled->by_tstate, lane->stack.thread.tstate, i);
+		err = err ?: lane->waited < ACTIVE_LOOKS ? vec__push(&polled->active, lane)
+							 : vec__push(&polled->waiting, lane);
 		if (!err && lane->tid && (!other || (lane->has_stack && !lane->shares)))
 			err = hmap__set(&polled->by_tid, lane->tid, i);
 	}
@@ -547,8 +569,16 @@ static int take_lane(struct poller *poller, struct polled *polled, struct lane *
 
 /* --- a tick --- */
 
+static uint64_t next_random(struct poller *poller)
+{
+	poller->random ^= poller->random << 13;
+	poller->random ^= poller->random >> 7;
+	poller->random ^= poller->random << 17;
+	return poller->random * 0x2545f4914f6cdd1dull;
+}
+
 /* Does it run? Threads that no file could be opened for are taken for waiting unless they hold the GIL. */
-static bool is_running(struct polled *polled, struct lane *lane)
+static bool is_running(struct polled *polled, struct lane *lane, bool holds_gil)
 {
 	struct task_look look = task_probe__look(&lane->probe);
 
@@ -557,7 +587,7 @@ static bool is_running(struct polled *polled, struct lane *lane)
 		return false;
 	}
 	if (look.state == TASK_UNKNOWN)
-		return lane->held;
+		return holds_gil;
 	if (look.state == TASK_RUNNING)
 		lane->waited = 0;
 	else if (lane->waited < ACTIVE_LOOKS)
@@ -568,51 +598,60 @@ static bool is_running(struct polled *polled, struct lane *lane)
 static int choose(struct poller *poller, struct lane *lane, uint32_t weight)
 {
 	lane->weight = weight;
+	lane->chosen_slot = poller->slot;
 	return vec__push(&poller->chosen, lane);
 }
 
-static bool is_active(const struct lane *lane)
+/* Those that ran lately; the ones that have not for a while join the others. */
+static int choose_active(struct poller *poller, struct polled *polled)
 {
-	return lane->waited < ACTIVE_LOOKS;
-}
-
-/* Those that ran lately. *waiting: the number of the others. */
-static int choose_active(struct poller *poller, struct polled *polled, size_t *waiting)
-{
+	size_t kept = 0, count = polled->active.len;
 	int err = 0;
 
-	*waiting = 0;
-	for (size_t i = 0; i < polled->lanes.len && !err; i++) {
-		struct lane *lane = polled->lanes.items[i];
+	for (size_t i = 0; i < count && !err; i++) {
+		struct lane *lane = polled->active.items[i];
 
-		lane->held = false;
-		lane->weight = 0;
-		if (!is_active(lane))
-			++*waiting;
-		else if (is_running(polled, lane))
+		if (is_running(polled, lane, false))
 			err = choose(poller, lane, 1);
+		if (lane->waited < ACTIVE_LOOKS)
+			polled->active.items[kept++] = lane;
+		else
+			err = err ?: vec__push(&polled->waiting, lane);
 	}
+	polled->active.len = kept;
 	return err;
 }
 
 /*
- * Of the others, every one whose number leaves a certain rest: over as many ticks as there are rests, each is
- * looked at once.
+ * Of the others, every one whose number leaves a certain rest, which is drawn anew for each tick: so each is
+ * looked at in one of so many ticks, and stands for as many if it is found running.
  */
-static int choose_by_turns(struct poller *poller, struct polled *polled, size_t waiting)
+static int choose_by_turns(struct poller *poller, struct polled *polled)
 {
-	size_t ticks = (waiting + TURN_LOOKS - 1) / TURN_LOOKS, number = 0;
+	size_t ticks = (polled->waiting.len + TURN_LOOKS - 1) / TURN_LOOKS;
 	int err = 0;
 
-	polled->turn++;
-	for (size_t i = 0; i < polled->lanes.len && number < waiting && !err; i++) {
-		struct lane *lane = polled->lanes.items[i];
+	for (size_t i = ticks > 1 ? next_random(poller) % ticks : 0; i < polled->waiting.len && !err; i += ticks) {
+		struct lane *lane = polled->waiting.items[i];
 
-		/* One that was found running a moment ago is active now, but was looked at already. */
-		if (is_active(lane) || lane->weight)
-			continue;
-		if (number++ % ticks == polled->turn % ticks && is_running(polled, lane))
+		if (lane->chosen_slot != poller->slot && is_running(polled, lane, false))
 			err = choose(poller, lane, ticks);
+	}
+	return err;
+}
+
+/* What was found running in this tick is looked at in the next one. */
+static int activate_chosen(struct poller *poller, struct polled *polled)
+{
+	int err = 0;
+
+	for (size_t i = polled->waiting.len; i-- > 0 && poller->chosen.len && !err;) {
+		struct lane *lane = polled->waiting.items[i];
+
+		if (lane->waited)
+			continue;
+		polled->waiting.items[i] = polled->waiting.items[--polled->waiting.len];
+		err = vec__push(&polled->active, lane);
 	}
 	return err;
 }
@@ -722,10 +761,9 @@ static int choose_holders(struct poller *poller, struct polled *polled)
 		struct lane *lane = holder ? find_lane(polled, holder) : NULL;
 
 		polled->stale |= holder && !lane;
-		if (!lane || lane->weight)
+		if (!lane || lane->chosen_slot == poller->slot)
 			continue;
-		lane->held = true;
-		if (is_running(polled, lane))
+		if (is_running(polled, lane, true))
 			err = choose(poller, lane, 1);
 	}
 	return err;
@@ -775,7 +813,6 @@ static bool is_due(const struct polled *polled, uint64_t now)
 
 static int tick_process(struct poller *poller, struct polled *polled, uint64_t now)
 {
-	size_t waiting = 0;
 	int err = 0;
 
 	if (is_due(polled, now)) {
@@ -786,11 +823,12 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 	update_credit(poller, polled, now);
 	resume_late(poller, polled);
 	poller->chosen.len = 0;
-	err = err ?: choose_active(poller, polled, &waiting) ?: choose_by_turns(poller, polled, waiting);
+	err = err ?: choose_active(poller, polled) ?: choose_by_turns(poller, polled);
 	polled->running = poller->chosen.len;
 	if (!err && !spend_credit(poller, polled))
 		return 0; /* they only wait for a CPU, all of them */
-	err = err ?: read_chosen(poller, polled, now) ?: find_holders(poller, polled);
+	err = err ?: activate_chosen(poller, polled) ?: read_chosen(poller, polled, now)
+						     ?: find_holders(poller, polled);
 	err = err ?: choose_holders(poller, polled);
 	/* One that started since the last tick, perhaps with the thread state of one that has ended. */
 	if (!err && polled->stale && is_due(polled, now)) {
@@ -799,6 +837,7 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 						   ?: choose_holders(poller, polled);
 	}
 	polled->running += poller->chosen.len;
+	err = err ?: activate_chosen(poller, polled);
 	if (!err && poller->chosen.len && spend_credit(poller, polled))
 		err = read_chosen(poller, polled, now);
 	return err;
@@ -825,14 +864,6 @@ static int tick(struct poller *poller, uint64_t now)
 }
 
 /* --- the timer --- */
-
-static uint64_t next_random(struct poller *poller)
-{
-	poller->random ^= poller->random << 13;
-	poller->random ^= poller->random >> 7;
-	poller->random ^= poller->random << 17;
-	return poller->random * 0x2545f4914f6cdd1dull;
-}
 
 static uint64_t slot_start(const struct poller *poller, uint64_t slot)
 {

@@ -128,15 +128,29 @@ static void format_samples(const struct report *report, struct buf *out)
 			  counts->tails_completed, plural(counts->tails_completed), report->max_frames);
 }
 
+/* Does every process tell who holds its GIL? */
+static bool knows_gil(const struct report *report)
+{
+	for (size_t i = 0; i < report->process_count; i++) {
+		const struct pbp_target *layout = &report->processes[i].target.layout;
+
+		if (layout->ts_attached == PBP_NONE && !layout->gil_tstate)
+			return false;
+	}
+	return true;
+}
+
 static void format_state(const struct report *report, struct buf *out)
 {
 	const struct symbolize_counts *counts = &report->counts;
 
-	buf__addf(out,
-		  "  state      %.1f%% holding the GIL, %.1f%% collecting garbage, %.1f%% with an exception "
-		  "set",
-		  percent(counts->attached, counts->samples), percent(counts->collecting, counts->samples),
-		  percent(counts->raising, counts->samples));
+	if (knows_gil(report))
+		buf__addf(out, "  state      %.1f%% holding the GIL",
+			  percent(counts->attached, counts->samples));
+	else
+		buf__adds(out, "  state      who held the GIL is not known");
+	buf__addf(out, ", %.1f%% collecting garbage, %.1f%% with an exception set",
+		  percent(counts->collecting, counts->samples), percent(counts->raising, counts->samples));
 	if (report->knows_kernel)
 		buf__addf(out, ", %.1f%% in the kernel", percent(counts->in_kernel, counts->samples));
 	buf__adds(out, "\n");
