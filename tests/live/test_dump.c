@@ -42,6 +42,19 @@ static const struct quiet {
 	{"native", {"stand", "native", "<module>"}},
 };
 
+/* Every one of 3.13 and later: their objects can be read, and so names of threads and variables. */
+static struct criterion_test_params new_pythons(void)
+{
+	const struct python *all;
+	size_t count = pythons__all(&all), taken = 0;
+	struct python *copy = cr_malloc((count + 1) * sizeof(*copy));
+
+	for (size_t i = 0; i < count; i++)
+		if (all[i].minor >= 13 && python__is_supported(&all[i]))
+			copy[taken++] = all[i];
+	return cr_make_param_array(struct python, copy, taken);
+}
+
 /* dump -p PID ARGS...; it has to succeed. */
 static struct run *dump_pid(pid_t pid, const char *first, const char *second)
 {
@@ -88,7 +101,7 @@ static void check_functions(const struct run *run, const struct quiet *quiet)
 	}
 }
 
-EACH_OF(supported_pythons, dump, quiet_places)
+EACH_OF(new_pythons, dump, quiet_places)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(QUIET); i++) {
 		struct target *target = start(python, "quiet.py", .args = {QUIET[i].mode});
@@ -101,6 +114,29 @@ EACH_OF(supported_pythons, dump, quiet_places)
 		check_lacks(run, "\"stack\": \"changing\"");
 		check_lacks(run, "\"consistent\": false");
 	}
+}
+
+/* Before 3.13 the stacks and states are there, what is made of objects is not, and that is told. */
+EACH_OF(old_pythons, dump, old_versions)
+{
+	static const struct quiet recursion = {"recursion", {"stand", "recursion", "recursion", "recursion"}};
+	struct target *target = start(python, "quiet.py", .args = {"recursion"});
+	struct run *run;
+	char text[64];
+
+	pause_for(0.2);
+	run = dump_json(target);
+	check_functions(run, &recursion);
+	check_has(run, "\"consistent\": true, \"readings\": 2,");
+	snprintf(text, sizeof(text), "{\"tid\": %d, \"native_id\": %d, ", target->pid, target->pid);
+	check_has(run, text);
+	check_has(run, "\"name_source\": \"kernel\", \"main\": true, \"state\": \"waiting\", "
+		       "\"waits_in\": \"");
+	check_has(run, "\"source\": \"time.sleep(1e6)\"");
+	check_has(run, "\"locals\": null");
+	check_lacks(run, "\"locals\": [");
+	target = start(python, "spin.py");
+	check_has(dump_pid(target->pid, NULL, NULL), " holds the GIL, on CPU\n");
 }
 
 /* --- CPython's own reader --- */
@@ -170,7 +206,7 @@ LIVE_TEST(dump, as_cpython_reads_it_debug_build)
 
 /* --- text --- */
 
-EACH_PYTHON(dump, text_of_threads)
+EACH_OF(table_pythons, dump, text_of_threads)
 {
 	struct target *target = start(python, "quiet.py", .args = {"threads"});
 	struct run *run = dump_pid(target->pid, NULL, NULL);
@@ -192,7 +228,7 @@ EACH_PYTHON(dump, text_of_threads)
 	check_lacks(run, "\x1b");
 }
 
-EACH_PYTHON(dump, gil)
+EACH_OF(table_pythons, dump, gil)
 {
 	struct target *target = start(python, "quiet.py", .args = {"gil"});
 	struct run *run;
@@ -204,7 +240,7 @@ EACH_PYTHON(dump, gil)
 	check_has(run, "(second) waits for the GIL\n");
 }
 
-EACH_PYTHON(dump, exceptions)
+EACH_OF(table_pythons, dump, exceptions)
 {
 	struct target *target = start(python, "quiet.py", .args = {"handling"});
 
@@ -217,7 +253,7 @@ EACH_PYTHON(dump, exceptions)
 
 /* From 3.15 on the interpreter tells which frame started the collection; before, it is the thread with the
  * GIL. */
-EACH_PYTHON(dump, garbage_collection)
+EACH_OF(table_pythons, dump, garbage_collection)
 {
 	struct target *target = start(python, "quiet.py", .args = {"gc"});
 	struct run *run = dump_json(target);
@@ -234,7 +270,7 @@ EACH_PYTHON(dump, garbage_collection)
 	check(false, "it never collects garbage");
 }
 
-EACH_PYTHON(dump, subinterpreters)
+EACH_OF(table_pythons, dump, subinterpreters)
 {
 	struct target *target = start(python, "quiet.py", .args = {"subinterp"});
 	struct run *run;
@@ -247,7 +283,7 @@ EACH_PYTHON(dump, subinterpreters)
 	check_has(run, "    subinterp.<locals>.<lambda> (");
 }
 
-EACH_PYTHON(dump, native_thread)
+EACH_OF(table_pythons, dump, native_thread)
 {
 	struct target *target = start(python, "quiet.py", .args = {"native"});
 	struct run *run = dump_pid(target->pid, NULL, NULL);
@@ -258,7 +294,7 @@ EACH_PYTHON(dump, native_thread)
 
 /* --- variables --- */
 
-EACH_OF(supported_pythons, dump, locals)
+EACH_OF(new_pythons, dump, locals)
 {
 	static const char *const lines[] = {
 		"first = 1",
@@ -349,7 +385,7 @@ static const char lies[] =
 	"stand(('some text' * 3, '\\u6f22' * 9, 1 << 90, [1, 2, 3], {'a': 1}, {1, 2}, (1, 2, 3), bytes(40), "
 	"1.25, 2.5))\n";
 
-EACH_PYTHON(dump, objects_that_lie)
+EACH_OF(table_pythons, dump, objects_that_lie)
 {
 	struct target *target = start(python, "lies.py", .text = lies);
 	struct run *run;
@@ -442,7 +478,7 @@ static struct run *dump_as_nobody(pid_t pid)
 	return profiler__finish(child__start(&(struct child_config){.argv = argv}), NULL);
 }
 
-EACH_PYTHON(dump, ordinary_user)
+EACH_OF(table_pythons, dump, ordinary_user)
 {
 	struct target *target = start(python, "nobody.py", .text = as_nobody);
 	struct run *run = dump_as_nobody(target->pid);
@@ -552,6 +588,7 @@ LIVE_TEST(dump, refused)
 		child__start(&(struct child_config){.argv = (const char *const[]){"sleep", "60", NULL}});
 	char text[16];
 
+	pause_for(0.2); /* for exec */
 	check_refused(profiler_run("dump"), USAGE, "which process");
 	check_refused(profiler_run("dump", "-p", "1,2"), USAGE, "one process");
 	check_refused(profiler_run("dump", "-p", "0"), USAGE, "process id");

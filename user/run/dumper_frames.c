@@ -161,7 +161,7 @@ int dumper_make_thread(struct dumper *dumper, struct watched *watched)
 	made->stack = stack_state(watched->stack.result);
 	made->truncated = watched->stack.truncated;
 	made->tid = watched->tid;
-	made->inner_id = watched->stack.thread.native_thread_id;
+	made->inner_id = watched->native_id;
 	made->ident = watched->stack.thread.thread_id;
 	made->main = watched->tid == dumper->process.pid;
 	return make_frames(dumper, watched);

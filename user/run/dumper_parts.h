@@ -23,9 +23,10 @@
 /* One thread state, for as long as it is there. */
 struct watched {
 	struct thread_stack stack;
-	pid_t tid;
-	bool found;  /* in the last lists */
-	bool agrees; /* its last two readings do */
+	pid_t tid;	    /* 0: cannot be told */
+	uint64_t native_id; /* the same in the target's own pid namespace */
+	bool found;	    /* in the last lists */
+	bool agrees;	    /* its last two readings do */
 	enum unwind_result before;
 	struct dump_thread made;
 	VEC(size_t) raw; /* for each frame that was made, its number in the stack */

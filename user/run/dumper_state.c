@@ -21,6 +21,9 @@ static const struct unwind_gil *gil_of(const struct dumper *dumper, const struct
 	const struct unwind_interp *interp =
 		unwinder__interp(&dumper->unwinder, watched->stack.thread.interp);
 
+	/* To 3.11 there is one, of which the holder is known and no more. */
+	if (dumper->process.target.layout.gil_tstate && dumper->unwinder.gils.len)
+		return &dumper->unwinder.gils.items[0];
 	for (size_t i = 0; interp && i < dumper->unwinder.gils.len; i++)
 		if (dumper->unwinder.gils.items[i].address == interp->gil)
 			return &dumper->unwinder.gils.items[i];
@@ -72,6 +75,8 @@ static enum dump_gil gil_state(const struct dumper *dumper, const struct watched
 		return DUMP_GIL_UNKNOWN;
 	if (holds_gil(dumper, watched, gil))
 		return DUMP_GIL_HOLDS;
+	if (dumper->process.target.layout.gil_tstate)
+		return DUMP_GIL_UNKNOWN;
 	return waits_for_gil(dumper, watched, gil, look) ? DUMP_GIL_WAITS : DUMP_GIL_NONE;
 }
 

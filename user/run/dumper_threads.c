@@ -5,6 +5,7 @@
 #include "run/dumper_parts.h"
 
 #include "base/util.h"
+#include "py/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,6 +51,23 @@ static pid_t outer_tid(const struct dumper *dumper, uint64_t native_id)
 	return dumper->same_ids ? (pid_t)native_id : outer ? (pid_t)*outer : 0;
 }
 
+/* To 3.10 the thread state does not tell; what glibc tells has to be a thread of the process. */
+static void find_ids(struct dumper *dumper, struct watched *watched)
+{
+	const struct py_thread *thread = &watched->stack.thread;
+	struct task_look look;
+
+	watched->native_id =
+		thread->native_thread_id
+			?: py_threads__native_id(&dumper->process.target.remote, thread->thread_id);
+	watched->tid = outer_tid(dumper, watched->native_id);
+	if (thread->native_thread_id || !watched->tid)
+		return;
+	look = dumper_look_at(dumper, watched->tid);
+	if (look.state == TASK_GONE)
+		watched->native_id = watched->tid = 0;
+}
+
 static int note_thread(struct dumper *dumper, const struct py_thread *thread)
 {
 	struct watched *watched = find_watched(dumper, thread);
@@ -70,7 +88,7 @@ static int note_thread(struct dumper *dumper, const struct py_thread *thread)
 			return err;
 		}
 	}
-	watched->tid = outer_tid(dumper, thread->native_thread_id);
+	find_ids(dumper, watched);
 	watched->found = true;
 	return 0;
 }
