@@ -185,7 +185,7 @@ static void recycle(uint32_t code, uint32_t version)
 	image__set_version(&image, code, version);
 	for (size_t i = 0; i < image.depth; i++)
 		if (image.stack[i].frame.code == image__code(&image, code))
-			image.stack[i].frame.ident = version;
+			image.stack[i].frame.ident = image__ident(&image, code);
 	if (image.target.layout.in_generation) {
 		__u64 address = image__at(&image, IMAGE_INTERP) + image.target.layout.in_generation;
 
