@@ -100,6 +100,8 @@ test-live: build-live
 	$(Q)$(MAKE) --no-print-directory ASAN=1 build/asan/pybpfprof
 	$(Q)echo "== test_input, the profiler under ASan and UBSan"; PYBPFPROF=build/asan/pybpfprof \
 		$(OUT)/live/test_input --color=never -j1 --filter 'input/@(corrupt|table|version|free)*'
+	$(Q)echo "== test_dump, the program under ASan and UBSan"; PYBPFPROF=build/asan/pybpfprof \
+		$(OUT)/live/test_dump --color=never -j1 --filter 'dump/@(objects|files|churning|locals)*'
 
 # Fuzz targets are built apart, with clang, and of what knows no kernel (all but run/). Inputs that were worth keeping stay in corpus/.
 FUZZ_SECONDS ?= 5
