@@ -6,10 +6,12 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "options.h"
+#include "out/dump_writer.h"
 #include "out/summary.h"
 #include "out/writer.h"
 #include "py/marker.h"
 #include "run/doctor.h"
+#include "run/dumper.h"
 #include "run/session.h"
 
 #include <errno.h>
@@ -251,6 +253,34 @@ static int record(const struct options *options)
 	return code;
 }
 
+static int write_dump(const struct options *options, const struct dump *result)
+{
+	struct dump_style style = {.width = stream_width(STDOUT_FILENO), .color = wants_color()};
+	struct buf text = {0};
+	int err = options->json ? dump__write_json(result, &text) : dump__write_text(result, &style, &text);
+
+	err = err ?: buf__write_fd(&text, STDOUT_FILENO);
+	buf__free(&text);
+	if (err && err != -EPIPE)
+		log_err("cannot write the dump to stdout: %s", strerror(-err));
+	return err && err != -EPIPE ? EXIT_FAILED : EXIT_WRITTEN;
+}
+
+static int dump(const struct options *options)
+{
+	struct dumper_config config = {.pid = options->session.pids.items[0], .locals = options->locals};
+	struct dump result;
+	int code = EXIT_FAILED;
+
+	if (!dump__init(&result, config.pid)) {
+		enum session_error error = dumper__run(&result, &config);
+
+		code = error ? exit_code(error) : write_dump(options, &result);
+	}
+	dump__free(&result);
+	return code;
+}
+
 static int doctor_code(enum doctor_verdict verdict)
 {
 	return verdict == DOCTOR_OK ? 0 : verdict == DOCTOR_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_FAILED;
@@ -290,6 +320,9 @@ int main(int argc, char **argv)
 		break;
 	case COMMAND_DOCTOR:
 		code = doctor_code(doctor__run());
+		break;
+	case COMMAND_DUMP:
+		code = dump(&options);
 		break;
 	case COMMAND_RECORD:
 		code = record(&options);

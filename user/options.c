@@ -31,6 +31,8 @@ enum {
 	OPTION_STATS,
 	OPTION_BLOCKING,
 	OPTION_FRAME_MARKER,
+	OPTION_JSON,
+	OPTION_LOCALS,
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -49,6 +51,8 @@ static const struct option LONG_OPTIONS[] = {
 	{"blocking", no_argument, NULL, OPTION_BLOCKING},
 	{"frame-marker", no_argument, NULL, OPTION_FRAME_MARKER},
 	{"stats", no_argument, NULL, OPTION_STATS},
+	{"json", no_argument, NULL, OPTION_JSON},
+	{"locals", no_argument, NULL, OPTION_LOCALS},
 	{"kernel-frames", required_argument, NULL, OPTION_KERNEL_FRAMES},
 	{"debug-bpf", required_argument, NULL, OPTION_BPF_PROGRAM},
 	{"help", no_argument, NULL, 'h'},
@@ -58,6 +62,7 @@ static const struct option LONG_OPTIONS[] = {
 
 static const char HELP_HEAD[] =
 	"Usage: pybpfprof [record] -p PID[,PID...] [-d TIME] [-r HZ] [-o FILE]...\n"
+	"       pybpfprof dump -p PID [--json] [--locals]\n"
 	"       pybpfprof doctor\n"
 	"\n"
 	"Where does a running Python process spend its time? Samples its stacks on the\n"
@@ -97,6 +102,13 @@ static const char HELP_HEAD[] =
 	"                          from user space\n"
 	"  -h, --help              this text\n"
 	"      --version\n"
+	"\n"
+	"dump prints what every thread does now, the innermost function first. It needs\n"
+	"only the right to read the process's memory (the same user, or root):\n"
+	"      --json              for programs\n"
+	"      --locals            values of arguments and variables, too\n"
+	"\n"
+	"doctor says what this machine and user can do.\n"
 	"\n"
 	"Formats:\n";
 
@@ -307,6 +319,12 @@ static int take_option(struct options *options, int option, const char *value, c
 	case OPTION_STATS:
 		options->session.stats = true;
 		return 0;
+	case OPTION_JSON:
+		options->json = true;
+		return 0;
+	case OPTION_LOCALS:
+		options->locals = true;
+		return 0;
 	case OPTION_BPF_PROGRAM: /* for benchmarks and tests: not in the help */
 		return parse_program(value, &options->session.program)
 			       ? bad_value("--debug-bpf", value, "walk, bounded or empty")
@@ -369,11 +387,46 @@ static int take_words(struct options *options, char **words)
 		log_err("%s: not expected here; processes are given with -p (--help explains)", *words);
 		return -EINVAL;
 	}
-	if (options->command == COMMAND_RECORD && !options->session.pids.len) {
+	if (options->command != COMMAND_DOCTOR && !options->session.pids.len) {
 		log_err("which process? Give it with -p PID (--help explains)");
 		return -EINVAL;
 	}
+	if (options->command == COMMAND_DUMP && options->session.pids.len > 1) {
+		log_err("dump: one process at a time");
+		return -EINVAL;
+	}
 	return 0;
+}
+
+/* Options that say nothing to a command are more likely a mistake. */
+static int check_option(const struct options *options, int option)
+{
+	bool dump = options->command == COMMAND_DUMP;
+
+	if (option == 'p' || option == 'v' || option == 'h' || option == 'V' || option == '?')
+		return 0;
+	if (dump == (option == OPTION_JSON || option == OPTION_LOCALS))
+		return 0;
+	log_err(dump ? "dump takes -p, --json, --locals and -v only"
+		     : "--json and --locals belong to dump (--help explains)");
+	return -EINVAL;
+}
+
+static const struct {
+	const char *name;
+	enum command command;
+} COMMANDS[] = {{"record", COMMAND_RECORD}, {"dump", COMMAND_DUMP}, {"doctor", COMMAND_DOCTOR}};
+
+/* Whether the word is a command. */
+static bool take_command(struct options *options, const char *word)
+{
+	for (size_t i = 0; word && i < ARRAY_SIZE(COMMANDS); i++) {
+		if (strcmp(word, COMMANDS[i].name))
+			continue;
+		options->command = COMMANDS[i].command;
+		return true;
+	}
+	return false;
 }
 
 int options__parse(struct options *options, int argc, char **argv)
@@ -383,15 +436,14 @@ int options__parse(struct options *options, int argc, char **argv)
 
 	*options = (struct options){.rows = ROWS_DEFAULT, .group = GROUP_LINE};
 	options->session.rate_hz = RATE_DEFAULT;
-	if (argc > 1 && (!strcmp(argv[1], "record") || !strcmp(argv[1], "doctor"))) {
-		options->command = argv[1][0] == 'd' ? COMMAND_DOCTOR : COMMAND_RECORD;
+	if (argc > 1 && take_command(options, argv[1])) {
 		argv[1] = argv[0];
 		argv++;
 		argc--;
 	}
 	optind = 0; /* glibc: start over, so that tests can parse more than once */
 	while ((option = getopt_long(argc, argv, "p:d:r:o:tl:qvhV", LONG_OPTIONS, NULL)) != -1) {
-		err = take_option(options, option, optarg, &format);
+		err = check_option(options, option) ?: take_option(options, option, optarg, &format);
 		if (err)
 			return err;
 	}

@@ -13,6 +13,7 @@
 
 enum command {
 	COMMAND_RECORD,
+	COMMAND_DUMP,
 	COMMAND_DOCTOR,
 	COMMAND_HELP,
 	COMMAND_VERSION,
@@ -31,6 +32,7 @@ struct options {
 	unsigned int rows; /* of the summary table */
 	bool quiet;	   /* no summary table */
 	bool verbose;
+	bool json, locals; /* of a dump */
 };
 
 /* 0, or -EINVAL after the fault has been told on stderr. Free with options__free in either case. */

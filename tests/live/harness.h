@@ -42,6 +42,7 @@
 /* A test on one Python only, pick(). */
 #define LIVE_TEST(suite, name) Test(suite, name, .fini = clean_up, .timeout = 240)
 
+/* With PYBPFPROF_FEW these two are four only, one for each way that frames are kept. */
 struct criterion_test_params live_pythons(void); /* the first of each version that is supported */
 struct criterion_test_params
 kinds_of_python(void); /* one with frame objects, one with cframes, 3.13 and later */

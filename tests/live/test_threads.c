@@ -144,3 +144,12 @@ EACH_KIND(threads, whose_names_are_ever_new)
 	check(stacks__ending_in(&run->stacks, shown("Thread.run;job")), "job was never seen");
 	check(run->report.resident_mb < 48, "%.1f MB resident", run->report.resident_mb);
 }
+
+/* To the kernel the process is a zombie; its memory can be read through any other thread. */
+EACH_KIND(threads, whose_main_thread_has_exited)
+{
+	struct run *run = profile(start(python, "mainexit.py"), .min_samples = 100);
+	uint64_t work = stacks__ending_in(&run->stacks, shown("Thread.run;work;work.<locals>.inner"));
+
+	check(percent(run, work) > 95, "the workers have %.2f %%", percent(run, work));
+}

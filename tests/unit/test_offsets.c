@@ -114,7 +114,33 @@ static void check_values(const struct version *version, bool free_threaded)
 		SAME(frame_tlbc_index, "interpreter_frame.tlbc_index");
 		SAME(code_co_tlbc, "code_object.co_tlbc");
 	}
+	SAME(interp_imports_modules, "interpreter_state.imports_modules");
+	SAME(code_argcount, "code_object.argcount");
+	SAME(code_localsplusnames, "code_object.localsplusnames");
+	SAME(code_localspluskinds, "code_object.localspluskinds");
+	SAME(type_flags, "type_object.tp_flags");
+	SAME(tuple_size, "tuple_object.ob_size");
+	SAME(tuple_items, "tuple_object.ob_item");
+	SAME(list_size, "list_object.ob_size");
+	SAME(list_items, "list_object.ob_item");
+	SAME(dict_keys, "dict_object.ma_keys");
+	SAME(dict_values, "dict_object.ma_values");
+	SAME(float_value, "float_object.ob_fval");
+	SAME(long_tag, "long_object.lv_tag");
+	SAME(long_digits, "long_object.ob_digit");
 #undef SAME
+	/* Constants where the table has none; they are the same in all versions. */
+	cr_assert_eq(o.set_used, free_threaded ? 40 : 24);
+	cr_assert_eq(o.set_mask, free_threaded ? 48 : 32);
+	cr_assert_eq(o.set_table, free_threaded ? 56 : 40);
+	cr_assert_eq(o.type_basicsize, free_threaded ? 48 : 32);
+	cr_assert_eq(o.type_dict, free_threaded ? 280 : 264);
+	cr_assert_eq(o.heap_type_cached_keys, word(version, free_threaded, "type_object.size") + 464);
+	if (word(version, false, "gc.frame") != PY_ABSENT)
+		cr_assert_eq(o.interp_gc_frame, word(version, free_threaded, "interpreter_state.gc") +
+							word(version, free_threaded, "gc.frame"));
+	else
+		cr_assert_eq(o.interp_gc_frame, PY_ABSENT);
 	cr_assert_eq(o.interp_gc_collecting, word(version, free_threaded, "interpreter_state.gc") +
 						     word(version, free_threaded, "gc.collecting"));
 }

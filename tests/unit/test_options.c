@@ -85,6 +85,30 @@ Test(options, commands)
 	expect_bad("12");
 }
 
+Test(options, dump)
+{
+	expect_good("dump -p 12");
+	cr_expect_eq(options.command, COMMAND_DUMP);
+	cr_expect(!options.json && !options.locals && options.session.pids.len == 1);
+	expect_good("dump --pid=12 --json --locals -v");
+	cr_expect(options.json && options.locals && options.verbose);
+	expect_good("dump -h");
+	cr_expect_eq(options.command, COMMAND_HELP);
+	expect_bad("dump");
+	expect_bad("dump --json");
+	expect_bad("dump 12");
+	expect_bad("dump -p 1,2");
+	expect_bad("dump -p 1 -p 2");
+	expect_bad("dump -p 1 -d 5");
+	expect_bad("dump -p 1 -o x.collapsed");
+	expect_bad("dump -p 1 --stats");
+	expect_bad("dump -p 1 --jsn");
+	expect_bad("-p 1 --json");
+	expect_bad("record -p 1 --locals");
+	expect_bad("doctor --json");
+	expect_bad("-p 1 dump");
+}
+
 Test(options, all_at_once)
 {
 	expect_good("record --pid=12,13 --duration=2m --rate=10k --output=a.collapsed -o b.folded "

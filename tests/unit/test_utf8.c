@@ -138,3 +138,24 @@ Test(utf8, fit_from_the_end)
 	cr_assert_eq(utf8_fit_end(wide, 6, 1), 6);
 	cr_assert_eq(utf8_fit_end("", 0, 5), 0);
 }
+
+Test(utf8, unsafe)
+{
+	static const uint32_t unsafe[] = {0, 0x1b, 0x7f, 0x80, 0x9b, 0x9f, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069};
+	static const uint32_t safe[] = {' ', '~', 0xa0, 0xe9, 0x200d, 0x2030, 0x206a, 0xfeff, 0x1f680};
+
+	for (size_t i = 0; i < sizeof(unsafe) / sizeof(*unsafe); i++)
+		cr_expect(utf8_is_unsafe(unsafe[i]), "%x", unsafe[i]);
+	for (size_t i = 0; i < sizeof(safe) / sizeof(*safe); i++)
+		cr_expect_not(utf8_is_unsafe(safe[i]), "%x", safe[i]);
+}
+
+Test(utf8, fit_bytes)
+{
+	cr_expect_eq(utf8_fit_bytes("abc", 3, 5), 3);
+	cr_expect_eq(utf8_fit_bytes("abc", 3, 2), 2);
+	cr_expect_eq(utf8_fit_bytes("a\xc3\xa9", 3, 2), 1);
+	cr_expect_eq(utf8_fit_bytes("\xe6\xbc\xa2x", 4, 3), 3);
+	cr_expect_eq(utf8_fit_bytes("\xe6\xbc\xa2x", 4, 2), 0);
+	cr_expect_eq(utf8_fit_bytes("", 0, 0), 0);
+}

@@ -95,13 +95,6 @@ struct character {
 	enum { AS_IS, AS_BYTE, AS_CODE } output;
 };
 
-/* Characters that move the cursor, break the line or reorder what a person reads. All are below U+10000. */
-static bool is_unsafe(uint32_t code)
-{
-	return (code >= 0x80 && code <= 0x9f) || code == 0x061c || code == 0x200e || code == 0x200f ||
-	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
-
 static bool is_one_of(char c, const char *set)
 {
 	return set && c && strchr(set, c);
@@ -116,7 +109,7 @@ static struct character classify(const char *s, size_t len, const char *also)
 		return (struct character){.len = 1, .code = (unsigned char)*s, .output = AS_BYTE};
 	if (result.code < 0x20 || result.code == 0x7f || (result.len == 1 && is_one_of(*s, also)))
 		result.output = AS_BYTE;
-	else if (is_unsafe(result.code))
+	else if (utf8_is_unsafe(result.code))
 		result.output = AS_CODE;
 	return result;
 }

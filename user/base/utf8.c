@@ -8,8 +8,6 @@
 
 #include "base/util.h"
 
-#include <stdbool.h>
-
 struct width_range {
 	uint32_t first, last;
 	unsigned int columns;
@@ -86,6 +84,12 @@ size_t utf8_decode(const char *s, size_t len, uint32_t *code)
 	return need;
 }
 
+bool utf8_is_unsafe(uint32_t code)
+{
+	return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x061c || code == 0x200e ||
+	       code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
 unsigned int utf8_columns(uint32_t code)
 {
 	size_t low = 0, high = ARRAY_SIZE(width_ranges);
@@ -156,4 +160,13 @@ size_t utf8_fit_end(const char *s, size_t len, size_t columns)
 		pos += char_len;
 	}
 	return pos;
+}
+
+size_t utf8_fit_bytes(const char *s, size_t len, size_t max)
+{
+	if (len <= max)
+		return len;
+	while (max && is_continuation(s[max]))
+		max--;
+	return max;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,12 @@
  * len 0.
  */
 size_t utf8_decode(const char *s, size_t len, uint32_t *code);
+
+/*
+ * Characters that move the cursor, break the line or reorder what a person reads: controls, line separators,
+ * bidirectional marks. All are below U+10000.
+ */
+bool utf8_is_unsafe(uint32_t code);
 
 /* Columns of one character: 0 (combining), 1 or 2 (East Asian wide, emoji). Control characters count 0. */
 unsigned int utf8_columns(uint32_t code);
@@ -28,3 +35,6 @@ size_t utf8_fit(const char *s, size_t len, size_t columns);
 
 /* Offset of the longest end of a text that fits in `columns`; never starts with a loose accent. */
 size_t utf8_fit_end(const char *s, size_t len, size_t columns);
+
+/* Bytes of the longest beginning that has at most `max` bytes and ends with a whole character. */
+size_t utf8_fit_bytes(const char *s, size_t len, size_t max);

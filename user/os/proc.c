@@ -223,6 +223,24 @@ pid_t proc__process_of(pid_t tid)
 	return field ? atoi(field) : 0;
 }
 
+/* Real, effective, saved, of the file system. */
+static int last_id(const char *status, const char *name, unsigned int *out)
+{
+	const char *field = status_field(status, name);
+
+	return field && sscanf(field, "%*u %*u %*u %u", out) == 1 ? 0 : -EPROTO;
+}
+
+int proc__file_owner(pid_t pid, uid_t *uid, gid_t *gid)
+{
+	char path[64], text[8192];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	len = read_text(path, text, sizeof(text));
+	return len < 0 ? len : last_id(text, "Uid", uid) ?: last_id(text, "Gid", gid);
+}
+
 int proc__own_caps(uint64_t *effective, bool *in_user_ns)
 {
 	unsigned int inside, outside, count;

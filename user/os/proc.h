@@ -46,6 +46,9 @@ int proc__children(pid_t pid, struct proc_tasks *out);
 /* The process that a thread id belongs to, 0 when there is no such thread. */
 pid_t proc__process_of(pid_t tid);
 
+/* User and group that a process accesses files as. 0 or -errno. */
+int proc__file_owner(pid_t pid, uid_t *uid, gid_t *gid);
+
 /*
  * Effective capabilities of this process (bit mask of CAP_*), and whether uid 0 is only so inside a user
  * namespace

@@ -8,14 +8,41 @@
 #include "os/remote.h"
 
 #include "base/util.h"
+#include "os/proc.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 
+static bool is_living(pid_t tid)
+{
+	struct proc_stat stat;
+
+	return !proc__stat(tid, &stat) && stat.state != 'Z' && stat.state != 'X';
+}
+
+/* A thread that has exited has no memory, though its process lives on. False: there is no other one. */
+static bool choose_thread(struct remote *remote)
+{
+	struct proc_tasks tasks;
+	pid_t found = 0;
+
+	if (proc__tasks(remote->process, &tasks))
+		return false;
+	for (size_t i = 0; i < tasks.tids.len && !found; i++)
+		if (tasks.tids.items[i] != remote->pid && is_living(tasks.tids.items[i]))
+			found = tasks.tids.items[i];
+	vec__free(&tasks.tids);
+	if (found)
+		remote->pid = found;
+	return found;
+}
+
 void remote__init(struct remote *remote, pid_t pid)
 {
-	*remote = (struct remote){.pid = pid};
+	*remote = (struct remote){.process = pid, .pid = pid};
+	if (!is_living(pid))
+		choose_thread(remote);
 }
 
 static void fill_vectors(const struct remote_segment *segments, size_t count, struct iovec *local,
@@ -58,6 +85,8 @@ static int read_window(struct remote *remote, struct remote_segment *segments, s
 		int err = bytes < 0 ? -errno : 0;
 
 		remote->stats.calls++;
+		if (err == -ESRCH && choose_thread(remote))
+			continue;
 		/* EFAULT: not even the first byte of the first segment that has any. */
 		if (err && err != -EFAULT)
 			return err;
@@ -88,6 +117,8 @@ int remote__read(struct remote *remote, py_addr addr, void *dest, size_t len)
 	int err = bytes < 0 ? -errno : 0;
 
 	remote->stats.calls++;
+	if (err == -ESRCH && choose_thread(remote))
+		return remote__read(remote, addr, dest, len);
 	remote->stats.segments++;
 	if (!err) {
 		remote->stats.bytes += bytes;

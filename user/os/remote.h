@@ -36,10 +36,12 @@ static inline void remote_stats__add(struct remote_stats *sum, const struct remo
 }
 
 struct remote {
-	pid_t pid;
+	pid_t process;
+	pid_t pid; /* the thread through which it is read: another one when the main thread has exited */
 	struct remote_stats stats;
 };
 
+/* If its main thread has exited, a thread that lives is looked for now and whenever a read finds none. */
 void remote__init(struct remote *remote, pid_t pid);
 
 /*

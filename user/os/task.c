@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int task_probe__open(struct task_probe *probe, pid_t pid, pid_t tid)
@@ -100,6 +101,35 @@ struct task_look task__look(pid_t pid, pid_t tid)
 		look = task_probe__look(&probe);
 	task_probe__close(&probe);
 	return look;
+}
+
+const char *task__syscall_name(int64_t number)
+{
+	static const struct {
+		int64_t number;
+		const char *name;
+	} names[] = {
+#define NAME(name) {SYS_##name, #name}
+		NAME(read),	    NAME(write),	NAME(readv),	   NAME(writev),
+		NAME(pread64),	    NAME(pwrite64),	NAME(poll),	   NAME(ppoll),
+		NAME(select),	    NAME(pselect6),	NAME(epoll_wait),  NAME(epoll_pwait),
+		NAME(epoll_pwait2), NAME(futex),	NAME(nanosleep),   NAME(clock_nanosleep),
+		NAME(pause),	    NAME(connect),	NAME(accept),	   NAME(accept4),
+		NAME(recvfrom),	    NAME(recvmsg),	NAME(recvmmsg),	   NAME(sendto),
+		NAME(sendmsg),	    NAME(sendmmsg),	NAME(sendfile),	   NAME(splice),
+		NAME(wait4),	    NAME(waitid),	NAME(fsync),	   NAME(fdatasync),
+		NAME(sync),	    NAME(openat),	NAME(flock),	   NAME(fcntl),
+		NAME(ioctl),	    NAME(io_uring_enter), NAME(io_getevents), NAME(semop),
+		NAME(semtimedop),   NAME(msgrcv),	NAME(msgsnd),	   NAME(mq_timedreceive),
+		NAME(rt_sigtimedwait), NAME(rt_sigsuspend), NAME(madvise), NAME(munmap),
+		NAME(mmap),	    NAME(unlink),	NAME(getdents64),  NAME(newfstatat),
+#undef NAME
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (names[i].number == number)
+			return names[i].name;
+	return NULL;
 }
 
 /* First and last number of the NSpid line of a status file; their count. 0: there is no such line. */

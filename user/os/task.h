@@ -37,6 +37,9 @@ void task_probe__close(struct task_probe *probe);
 /* The same for one look. */
 struct task_look task__look(pid_t pid, pid_t tid);
 
+/* The name of a system call, for those that threads wait in; NULL. Static. */
+const char *task__syscall_name(int64_t number);
+
 /*
  * Thread ids of a process as its innermost pid namespace numbers them -> as this process's does, where the
  * two differ. *same: they do not, and the map is empty. 0 or -errno.

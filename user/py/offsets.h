@@ -42,6 +42,19 @@
 	X(bytes_size) X(bytes_data)
 /* clang-format on */
 
+/*
+ * What only a dump wants: objects other than code, and where a thread's exceptions and an interpreter's modules
+ * are. None of these lies at offset 0, so 0 means the same as PY_ABSENT: see py_offsets__has.
+ */
+/* clang-format off */
+#define PY_VALUE_OFFSETS(X)                                                                                  \
+	X(interp_imports_modules) X(interp_gc_frame) X(thread_exc_info)                                      \
+	X(code_argcount) X(code_localsplusnames) X(code_localspluskinds)                                     \
+	X(type_flags) X(type_basicsize) X(type_dict) X(heap_type_cached_keys)                                \
+	X(tuple_size) X(tuple_items) X(list_size) X(list_items) X(set_used) X(set_mask) X(set_table)         \
+	X(dict_keys) X(dict_values) X(float_value) X(long_tag) X(long_digits)
+/* clang-format on */
+
 struct py_offsets {
 	uint32_t version; /* PY_VERSION_HEX of the target */
 	bool free_threaded;
@@ -57,8 +70,15 @@ struct py_offsets {
 	uint32_t running_states; /* bit n is set if frame_state n is that of a frame being executed */
 #define PY_OFFSETS_FIELD(name) uint32_t name;
 	PY_OFFSETS(PY_OFFSETS_FIELD)
+	PY_VALUE_OFFSETS(PY_OFFSETS_FIELD)
 #undef PY_OFFSETS_FIELD
 };
+
+/* Is there such a field in this version? For those of PY_VALUE_OFFSETS. */
+static inline bool py_offsets__has(uint32_t offset)
+{
+	return offset && offset != PY_ABSENT;
+}
 
 static inline uint32_t py_version_major(uint32_t hex)
 {

@@ -26,8 +26,10 @@
 #define OBJECT_BYTES	     16
 #define FREE_THREADED_HEADER 16
 
+#define ABSENT 0xffff
+
 /*
- * Structs whose size the table holds; X(identifier, CPython's name, smallest and largest believable size,
+ * Structs whose size the table holds (where it does not, any that is believable will do); X(identifier, CPython's name, smallest and largest believable size,
  * position per minor).
  */
 #define STRUCTS(X)                                                                                           \
@@ -40,7 +42,14 @@
 	X(TYPE, "type_object", 128, 2048, 368, 416, 480)                                                     \
 	X(BYTES, "bytes_object", 32, 128, 512, 592, 688)                                                     \
 	X(UNICODE, "unicode_object", 48, 256, 536, 616, 712)                                                 \
-	X(GC, "gc", 64, 4096, 568, 648, 752)
+	X(GC, "gc", 64, 4096, 568, 648, 752)                                                                 \
+	X(HEAP_TYPE, "heap_type_object", 512, 4096, ABSENT, ABSENT, 528)                                     \
+	X(TUPLE, "tuple_object", 24, 128, 400, 448, 544)                                                 \
+	X(LIST, "list_object", 32, 128, 424, 472, 568)                                                       \
+	X(SET, "set_object", 64, 1024, ABSENT, 496, 592)                                                     \
+	X(DICT, "dict_object", 40, 256, 448, 528, 624)                                                       \
+	X(FLOAT, "float_object", 24, 128, 472, 552, 648)                                                     \
+	X(LONG, "long_object", 24, 128, 488, 568, 664)
 
 enum py_struct {
 #define STRUCT_ENUM(name, text, min, max, ...) STRUCT_##name,
@@ -58,8 +67,6 @@ static const struct {
 	STRUCTS(STRUCT_ROW)
 #undef STRUCT_ROW
 };
-
-#define ABSENT 0xffff
 
 /* Where a field's offset comes from: a u64 of the table ... */
 #define AT(v313, v314, v315) .at = {v313, v314, v315}
@@ -147,6 +154,34 @@ static const struct field fields[] = {
 	FIELD(unicode_ascii_size, UNICODE, "unicode_object.asciiobject_size", 8, AT(560, 640, 736)),
 	FIELD(unicode_compact_size, UNICODE, "unicode_object.compactunicodeobject_size", 8, AT(ABSENT, ABSENT, 744)),
 
+	/* PY_VALUE_OFFSETS */
+	FIELD(interp_imports_modules, INTERPRETER, "interpreter_state.imports_modules", 8, AT(88, 96, 96)),
+	FIELD(thread_exc_info, THREAD, "thread_state.exc_info", 8, CONSTANT(120, 120, 144)),
+	FIELD(code_argcount, CODE, "code_object.argcount", 4, AT(320, 360, 424)),
+	FIELD(code_localsplusnames, CODE, "code_object.localsplusnames", 8, AT(328, 368, 432)),
+	FIELD(code_localspluskinds, CODE, "code_object.localspluskinds", 8, AT(336, 376, 440)),
+	FIELD(type_flags, TYPE, "type_object.tp_flags", 8, AT(392, 440, 504)),
+	FIELD(type_basicsize, TYPE, "type_object.tp_basicsize", 8, AT(ABSENT, ABSENT, 512)),
+	FIELD(type_basicsize, TYPE, "type_object.tp_basicsize", 8, CONSTANT(32, 32, ABSENT), IN_OBJECT),
+	FIELD(type_dict, TYPE, "type_object.tp_dict", 8, CONSTANT(264, 264, 264), IN_OBJECT),
+	FIELD(heap_type_cached_keys, HEAP_TYPE, "heap_type_object.ht_cached_keys", 8, AT(ABSENT, ABSENT, 536)),
+	FIELD(heap_type_cached_keys, HEAP_TYPE, "heap_type_object.ht_cached_keys", 8, CONSTANT(880, 880, ABSENT), IN_OBJECT),
+	FIELD(tuple_size, TUPLE, "tuple_object.ob_size", 8, AT(416, 464, 560)),
+	FIELD(tuple_items, TUPLE, "tuple_object.ob_item", 8, AT(408, 456, 552)),
+	FIELD(list_size, LIST, "list_object.ob_size", 8, AT(440, 488, 584)),
+	FIELD(list_items, LIST, "list_object.ob_item", 8, AT(432, 480, 576)),
+	FIELD(set_used, SET, "set_object.used", 8, AT(ABSENT, 504, 600)),
+	FIELD(set_mask, SET, "set_object.mask", 8, AT(ABSENT, 520, 616)),
+	FIELD(set_table, SET, "set_object.table", 8, AT(ABSENT, 512, 608)),
+	FIELD(set_used, SET, "set_object.used", 8, CONSTANT(24, ABSENT, ABSENT), IN_OBJECT),
+	FIELD(set_mask, SET, "set_object.mask", 8, CONSTANT(32, ABSENT, ABSENT), IN_OBJECT),
+	FIELD(set_table, SET, "set_object.table", 8, CONSTANT(40, ABSENT, ABSENT), IN_OBJECT),
+	FIELD(dict_keys, DICT, "dict_object.ma_keys", 8, AT(456, 536, 632)),
+	FIELD(dict_values, DICT, "dict_object.ma_values", 8, AT(464, 544, 640)),
+	FIELD(float_value, FLOAT, "float_object.ob_fval", 8, AT(480, 560, 656)),
+	FIELD(long_tag, LONG, "long_object.lv_tag", 8, AT(496, 576, 672)),
+	FIELD(long_digits, LONG, "long_object.ob_digit", 4, AT(504, 584, 680)),
+
 	FIELD(interp_tlbc_generation, INTERPRETER, "interpreter_state.tlbc_generation", 4, AT(ABSENT, 168, 168), FREE_THREADED),
 	FIELD(frame_tlbc_index, FRAME, "interpreter_frame.tlbc_index", 4, AT(ABSENT, 304, 368), FREE_THREADED),
 	FIELD(code_co_tlbc, CODE, "code_object.co_tlbc", 8, AT(ABSENT, 392, 456), FREE_THREADED),
@@ -156,6 +191,7 @@ static const struct field fields[] = {
 /* interpreter_state.gc is the offset of a struct, and gc.collecting one into that. */
 static const uint16_t gc_at[MINORS] = {80, 88, 88};
 static const uint16_t gc_collecting_at[MINORS] = {576, 656, 760};
+static const uint16_t gc_frame_at[MINORS] = {ABSENT, ABSENT, 768};
 
 static const uint16_t table_bytes[MINORS] = {584, 760, 888};
 
@@ -188,7 +224,8 @@ static uint64_t value_at(const struct decoder *decoder, uint32_t position)
 static int decode_sizes(struct decoder *decoder)
 {
 	for (size_t i = 0; i < STRUCT_COUNT; i++) {
-		uint64_t size = value_at(decoder, structs[i].at[decoder->column]);
+		uint32_t position = structs[i].at[decoder->column];
+		uint64_t size = position == ABSENT ? structs[i].max : value_at(decoder, position);
 
 		if (size < structs[i].min || size > structs[i].max || size % 8)
 			return refuse(decoder, "%s cannot be %llu bytes long", structs[i].name,
@@ -268,6 +305,22 @@ static int check_overlaps(struct decoder *decoder)
 	return 0;
 }
 
+/* The frame that started the collection, in the same struct. */
+static int decode_gc_frame(struct decoder *decoder, uint64_t gc)
+{
+	uint32_t position = gc_frame_at[decoder->column];
+	uint64_t offset;
+	int err;
+
+	if (position == ABSENT)
+		return 0;
+	offset = value_at(decoder, position);
+	err = check_place(decoder, "gc.frame", offset, 8, decoder->sizes[STRUCT_GC]);
+	if (!err)
+		decoder->out->interp_gc_frame = gc + offset;
+	return err;
+}
+
 static int decode_gc(struct decoder *decoder)
 {
 	uint64_t gc = value_at(decoder, gc_at[decoder->column]);
@@ -282,7 +335,7 @@ static int decode_gc(struct decoder *decoder)
 		return refuse(decoder, "interpreter_state.gc (%llu) lies outside its struct (%u bytes)",
 			      (unsigned long long)gc, decoder->sizes[STRUCT_INTERPRETER]);
 	decoder->out->interp_gc_collecting = gc + collecting;
-	return 0;
+	return decode_gc_frame(decoder, gc);
 }
 
 /* Sizes that other fields must fit into, beyond the struct that holds both. */
@@ -322,6 +375,7 @@ static void set_all_absent(struct py_offsets *out)
 {
 #define SET_ABSENT(name) out->name = PY_ABSENT;
 	PY_OFFSETS(SET_ABSENT)
+	PY_VALUE_OFFSETS(SET_ABSENT)
 #undef SET_ABSENT
 }
 

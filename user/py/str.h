@@ -16,6 +16,7 @@ struct py_str_layout {
 	uint32_t state;	       /* offset of the u32 state */
 	uint32_t ascii_size;   /* sizeof(PyASCIIObject): where the data of a compact ASCII string starts */
 	uint32_t compact_size; /* sizeof(PyCompactUnicodeObject) */
+	bool any_length;       /* even over PY_STR_MAX: the caller reads no more than it wants */
 	bool wide_interned; /* 3.14t+: interned takes 8 bits, so kind/compact/ascii sit at bits 8-10, 11, 12
 			     */
 };

@@ -51,6 +51,8 @@ static size_t thread_bytes(const struct py_offsets *offsets)
 	cover_field(&end, offsets->thread_current_exception, 8);
 	cover_field(&end, offsets->thread_last_profiled, 8);
 	cover_field(&end, offsets->thread_last_profiled_seq, 8);
+	if (py_offsets__has(offsets->thread_exc_info))
+		cover_field(&end, offsets->thread_exc_info, 8);
 	return end;
 }
 

@@ -17,7 +17,7 @@
 #define CHUNK_DATA	24
 #define CHUNK_BYTES_MAX (16u << 20)
 #define CHUNKS_MAX	2048
-#define SINGLES_MAX	16384
+#define SINGLES_MAX UNWIND_FRAMES_MAX
 
 static int index_singles(struct thread_stack *stack)
 {

@@ -12,10 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TAIL_READERS_MAX 64
 #define TAIL_BYTES_MAX	 (64u << 20)
+#define START_TRIES	 200 /* looks at an interpreter that is starting up ... */
+#define START_PAUSE_NS	 10000000 /* ... and between them */
 #define WITNESS_VERSIONS (1u << 16) /* set aside for each reader */
 
 static size_t tail_bytes(const struct process *process)
@@ -86,6 +89,29 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 		process__update_command(process);
 	}
 	return result;
+}
+
+enum py_attach_error process__attach_patiently(struct process *process, char *reason, size_t reason_size)
+{
+	enum py_attach_error error = PY_ATTACH_STARTING;
+
+	for (int i = 0; i < START_TRIES && error == PY_ATTACH_STARTING; i++) {
+		if (i)
+			nanosleep(&(struct timespec){.tv_nsec = START_PAUSE_NS}, NULL);
+		error = process__attach(process, reason, reason_size);
+	}
+	return error;
+}
+
+void process__explain_missing(pid_t pid, int err, char *reason, size_t reason_size)
+{
+	pid_t process = proc__process_of(pid);
+
+	if (process && process != pid)
+		snprintf(reason, reason_size, "it is a thread of process %d: use -p %d", process, process);
+	else
+		snprintf(reason, reason_size, "%s",
+			 err == -ESRCH ? "there is no such process" : strerror(-err));
 }
 
 void process__forget(struct process *process)

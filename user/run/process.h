@@ -41,6 +41,10 @@ struct process {
 int process__open(struct process *process, pid_t pid, struct strtab *strings);
 /* Attach to what the process is now; on failure see py/target.h. */
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size);
+/* The same, with some seconds' patience for an interpreter that is starting up. */
+enum py_attach_error process__attach_patiently(struct process *process, char *reason, size_t reason_size);
+/* Why process__open failed, without the pid. */
+void process__explain_missing(pid_t pid, int err, char *reason, size_t reason_size);
 /* Forget everything read from the target's memory (after an exec, or when the caches are full). */
 void process__forget(struct process *process);
 /* The reader for one thread's deep stacks; NULL when out of memory. Borrowed until the next call. */

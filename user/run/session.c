@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "os/proc.h"
 #include "run/process.h"
 #include "run/report.h"
 #include "run/signals.h"
@@ -31,7 +30,6 @@
 	(5 * MS)		 /* looking for Python after an exec: this long between the first tries ...  \
 				  */
 #define RETRY_MOST_NS	  SECOND /* ... doubling up to this */
-#define START_PATIENCE_NS (2 * SECOND) /* for an interpreter that is starting up when the run begins */
 #define LOST_EXEC_NS	  (10 * MS)
 #define TRIE_NODES_MAX	  (1u << 21)
 
@@ -70,16 +68,9 @@ static enum session_error attach_error(enum py_attach_error error)
 
 static enum session_error attach_python(struct session *session, struct process *process)
 {
-	uint64_t give_up = now_ns(CLOCK_MONOTONIC) + START_PATIENCE_NS;
-	enum py_attach_error error;
 	char reason[512];
+	enum py_attach_error error = process__attach_patiently(process, reason, sizeof(reason));
 
-	do {
-		error = process__attach(process, reason, sizeof(reason));
-		if (error != PY_ATTACH_STARTING)
-			break;
-		nanosleep(&(struct timespec){.tv_nsec = 10 * MS}, NULL);
-	} while (now_ns(CLOCK_MONOTONIC) < give_up);
 	if (error == PY_ATTACH_OK)
 		return SESSION_OK;
 	log_err("cannot profile process %d: %s", process->pid, reason);
@@ -98,14 +89,10 @@ enum { WATCH_RING, WATCH_SIGNAL, WATCH_PROCESS };
 
 static void log_no_process(pid_t pid, int err)
 {
-	pid_t process = proc__process_of(pid);
+	char reason[128];
 
-	if (process && process != pid)
-		log_err("cannot profile process %d: it is a thread of process %d: use -p %d", pid, process,
-			process);
-	else
-		log_err("cannot profile process %d: %s", pid,
-			err == -ESRCH ? "there is no such process" : strerror(-err));
+	process__explain_missing(pid, err, reason, sizeof(reason));
+	log_err("cannot profile process %d: %s", pid, reason);
 }
 
 static enum session_error open_processes(struct session *session)

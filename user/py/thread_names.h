@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The names that Python's threading module knows threads by. They are those of Thread objects, so they are
+ * there only if the program has imported threading, and the kernel has them only from 3.14 on, cut to 15
+ * characters.
+ */
+#pragma once
+
+#include "base/hmap.h"
+#include "base/strtab.h"
+#include "py/object.h"
+
+/*
+ * Names of one interpreter's threads: ident (threading.get_ident()) -> strtab id, added to `out` where none
+ * is yet. 0; -ENOENT: threading is not imported; -ENOTSUP: a version whose objects are not known; -errno.
+ */
+int py_thread_names__read(struct py_objects *objects, py_addr interp, struct strtab *strings,
+			  struct hmap *out);
