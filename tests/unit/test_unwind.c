@@ -119,7 +119,7 @@ Test(unwind, as_the_kernel_side)
 Test(unwind, one_call_in_the_steady_state)
 {
 	for (int minor = 8; minor <= 15; minor++) {
-		uint64_t calls, retries;
+		uint64_t calls, slow;
 
 		begin(minor);
 		for (uint32_t i = 0; i < 30; i++)
@@ -131,12 +131,10 @@ Test(unwind, one_call_in_the_steady_state)
 		for (int i = 0; i < 5; i++)
 			expect_stack("30 frames");
 		calls = image.target.remote.stats.calls;
-		retries = unwinder.stats.slow;
+		slow = unwinder.stats.slow;
 		for (int i = 0; i < 1000; i++)
 			expect_stack("steady");
-		cr_expect_leq(image.target.remote.stats.calls - calls, 1000 + unwinder.stats.slow - retries);
-		cr_expect_leq(unwinder.stats.slow - retries, 100, "%lu slow calls",
-			      unwinder.stats.slow - retries);
+		cr_expect_leq(image.target.remote.stats.calls - calls, 1000 + unwinder.stats.slow - slow);
 		end();
 	}
 }
