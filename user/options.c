@@ -376,8 +376,8 @@ static int check_engine(const struct options *options)
 	}
 	if (options->session.engine == ENGINE_READV || options->session.rate_hz <= ENGINE_BPF_RATE_MAX)
 		return 0;
-	log_err("-r %u: at most %d, or with --engine=readv %d", options->session.rate_hz, ENGINE_BPF_RATE_MAX,
-		ENGINE_READV_RATE_MAX);
+	log_err("-r %u: a rate of at most %dk, or with --engine=readv %dk", options->session.rate_hz,
+		ENGINE_BPF_RATE_MAX / 1000, ENGINE_READV_RATE_MAX / 1000);
 	return -EINVAL;
 }
 

@@ -594,7 +594,7 @@ Test(code, process_gone, .init = start, .fini = stop)
 	make_code(0);
 	make_code(1);
 	record = offer_of(1);
-	python.target.remote.pid = INT32_MAX - 1;
+	remote__init(&python.target.remote, INT32_MAX - 1);
 	python.target.code_type = address_of(&python.code_type); /* seen at attach */
 	cr_assert_eq(code_cache__offer(&python.cache, &record), 0);
 	cr_expect_eq(code_cache__load(&python.cache, &python.target, python.frames, 2, true), 0);

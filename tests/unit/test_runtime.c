@@ -163,7 +163,7 @@ Test(probe, at_the_end_of_memory)
 Test(probe, a_process_that_is_gone)
 {
 	make_live();
-	self.pid = 0x7ffffff0;
+	remote__init(&self, 0x7ffffff0);
 	cr_assert_eq(probe_at(address_of(runtime)).verdict, PY_ATTACH_GONE);
 }
 
@@ -242,7 +242,7 @@ Test(threads, freed_while_the_list_is_followed)
 	cr_assert_eq(threads[0].thread_id, 0x9000);
 	put_u64(runtime, FAKE_HEAD, 0x10);
 	cr_assert_eq(list(threads, 8), 0);
-	self.pid = 0x7ffffff0;
+	remote__init(&self, 0x7ffffff0);
 	cr_assert_eq(list(threads, 8), -ESRCH);
 }
 

@@ -122,7 +122,7 @@ Test(unwind, as_the_kernel_side)
 Test(unwind, one_call_in_the_steady_state)
 {
 	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
-		uint64_t calls, retries;
+		uint64_t calls, slow;
 
 		begin(version);
 		for (uint32_t i = 0; i < 30; i++)
@@ -134,12 +134,10 @@ Test(unwind, one_call_in_the_steady_state)
 		for (int i = 0; i < 5; i++)
 			expect_stack("30 frames");
 		calls = image.target.remote.stats.calls;
-		retries = unwinder.stats.slow;
+		slow = unwinder.stats.slow;
 		for (int i = 0; i < 1000; i++)
 			expect_stack("steady");
-		cr_expect_leq(image.target.remote.stats.calls - calls, 1000 + unwinder.stats.slow - retries);
-		cr_expect_leq(unwinder.stats.slow - retries, 100, "%lu slow calls",
-			      unwinder.stats.slow - retries);
+		cr_expect_leq(image.target.remote.stats.calls - calls, 1000 + unwinder.stats.slow - slow);
 		end();
 	}
 }
@@ -259,7 +257,7 @@ Test(unwind, never_a_mixture)
 		stop = true;
 		pthread_join(thread, NULL);
 		cr_expect_geq(held, 10000, "%lu held", held);
-		cr_expect_eq(impossible, 0, "%lu of %lu impossible", impossible, held);
+		cr_expect_eq(impossible, 0, "%lu of %lu impossible, version %d", impossible, held, version);
 		end();
 	}
 }

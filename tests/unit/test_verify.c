@@ -190,7 +190,7 @@ Test(verify, a_process_that_is_gone)
 	char reason[256];
 
 	make_target();
-	target.remote.pid = 0x7ffffff0;
+	remote__init(&target.remote, 0x7ffffff0);
 	cr_assert_eq(verify(reason, sizeof(reason)), PY_ATTACH_GONE, "%s", reason);
 }
 

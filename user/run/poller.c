@@ -23,6 +23,7 @@
 #define SECOND	      1000000000ull
 #define REFRESH_NS    (SECOND / 2)   /* lists of threads are read again after this at the latest */
 #define REFRESH_LEAST (SECOND / 500) /* ... and not more often than this, however threads come and go */
+#define YOUNG_NS	(SECOND / 10)	 /* within which a thread gets its thread state, if it is to have one */
 #define SLEEP_MOST_NS (SECOND / 10)  /* between two looks for signals */
 #define SPIN_RATE_HZ  25000	     /* from this on waits are spent waiting, for want of a better timer */
 #define WAIT_LEAST_NS 5000	     /* shorter ones too */
@@ -45,6 +46,7 @@ struct lane {
 	uint32_t waited;   /* looks in a row that found it waiting */
 	uint64_t stack_id; /* of the stack that was read last, in this epoch */
 	uint32_t epoch;
+	uint64_t found_ns;    /* when it was found first */
 	uint64_t chosen_slot; /* tick in which it was read last */
 	uint32_t weight; /* ticks that a sample of this tick stands for */
 	char comm[16];
@@ -184,6 +186,7 @@ static int add_lane(struct polled *polled, const struct py_thread *thread, pid_t
 	lane->probe.fd = -1;
 	lane->tid = tid;
 	lane->found = true;
+	lane->found_ns = now_ns();
 	if (thread) {
 		lane->has_stack = true;
 		thread_stack__init(&lane->stack, thread);
@@ -725,6 +728,40 @@ static void resume_late(struct poller *poller, struct polled *polled)
 			stop__resume(&polled->lanes.items[i]->stopped);
 }
 
+static bool is_young(const struct lane *lane, uint64_t now)
+{
+	return !lane->has_stack && now - lane->found_ns < YOUNG_NS;
+}
+
+/* A thread that had no thread state when it was found may have got one since: look again before it is sampled. */
+static int look_again_at_young(struct poller *poller, struct polled *polled, uint64_t now)
+{
+	VEC(struct lane) chosen = {0};
+	bool young = false;
+	int err = 0;
+
+	for (size_t i = 0; i < poller->chosen.len; i++)
+		young |= is_young(poller->chosen.items[i], now);
+	if (!young || now - polled->refreshed_ns < REFRESH_LEAST)
+		return 0;
+	for (size_t i = 0; i < poller->chosen.len && !err; i++)
+		err = vec__push(&chosen, *poller->chosen.items[i]); /* only tid, weight and the thread state are used */
+	err = err ?: refresh(poller, polled, now);
+	poller->chosen.len = 0;
+	for (size_t i = 0; i < chosen.len && !err; i++) {
+		const struct lane *then = &chosen.items[i];
+		const uint64_t *index = then->tid ? hmap__get(&polled->by_tid, then->tid) : NULL;
+		struct lane *lane = then->has_stack ? find_lane(polled, then->stack.thread.tstate) : NULL;
+
+		if (!lane && index)
+			lane = polled->lanes.items[*index];
+		if (lane)
+			err = choose(poller, lane, then->weight);
+	}
+	vec__free(&chosen);
+	return err;
+}
+
 static int read_chosen(struct poller *poller, struct polled *polled, uint64_t now)
 {
 	int err = 0;
@@ -823,7 +860,8 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 	update_credit(poller, polled, now);
 	resume_late(poller, polled);
 	poller->chosen.len = 0;
-	err = err ?: choose_active(poller, polled) ?: choose_by_turns(poller, polled);
+	err = err ?: choose_active(poller, polled) ?: choose_by_turns(poller, polled)
+						   ?: look_again_at_young(poller, polled, now);
 	polled->running = poller->chosen.len;
 	if (!err && !spend_credit(poller, polled))
 		return 0; /* they only wait for a CPU, all of them */
@@ -838,6 +876,7 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 	}
 	polled->running += poller->chosen.len;
 	err = err ?: activate_chosen(poller, polled);
+	err = err ?: look_again_at_young(poller, polled, now);
 	if (!err && poller->chosen.len && spend_credit(poller, polled))
 		err = read_chosen(poller, polled, now);
 	return err;
