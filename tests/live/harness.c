@@ -153,6 +153,16 @@ struct criterion_test_params embeddable_pythons(void)
 	return filtered(is_embeddable);
 }
 
+static bool is_free_threaded(const struct python *python)
+{
+	return python__is_supported(python) && python->free_threaded;
+}
+
+struct criterion_test_params free_threaded_pythons(void)
+{
+	return filtered(is_free_threaded);
+}
+
 struct criterion_test_params old_pythons(void)
 {
 	return filtered(python__is_old);

@@ -123,12 +123,13 @@ Test(copies, generation)
 
 static struct strtab *strings;
 static struct code_cache cache;
+static uint8_t line_table[128];
 
 /* A line a unit, from 10 on. */
 static void load_code(void)
 {
 	const struct py_offsets *offsets = &image.target.offsets;
-	uint64_t code = image__code(&image, 5), type = image.target.code_type, table = address(calloc(1, 256));
+	uint64_t code = image__code(&image, 5), type = image.target.code_type, table = address(line_table);
 	struct pbp_frame frame = {.code = code, .ident = 1005};
 
 	image__put(type + offsets->type_name, address("code"), 8);

@@ -40,6 +40,7 @@ struct lane {
 	bool has_stack; /* false: a thread without thread state */
 	bool shares;	/* its thread has another thread state too */
 	bool found;	/* in the last lists */
+	bool looked_at;	/* whether it runs */
 	pid_t tid;
 	struct task_probe probe;
 	struct stopped_task stopped;
@@ -595,6 +596,7 @@ static bool is_running(struct polled *polled, struct lane *lane, bool holds_gil)
 {
 	struct task_look look = task_probe__look(&lane->probe);
 
+	lane->looked_at = true;
 	if (look.state == TASK_GONE) {
 		polled->stale = true;
 		return false;
@@ -821,6 +823,20 @@ static int choose_holders(struct poller *poller, struct polled *polled)
 	return err;
 }
 
+/* Without a GIL: threads that were not known when the others were looked at. */
+static int choose_new(struct poller *poller, struct polled *polled)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < polled->active.len && is_free_threaded(polled) && !err; i++) {
+		struct lane *lane = polled->active.items[i];
+
+		if (!lane->looked_at && is_running(polled, lane, false))
+			err = choose(poller, lane, 1);
+	}
+	return err;
+}
+
 /* Lists of threads whose first one is not the one that was first. */
 static void notice_new_threads(struct polled *polled)
 {
@@ -887,7 +903,8 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 	if (!err && polled->stale && is_due(polled, now)) {
 		polled->unwinder.want_gils = true;
 		err = refresh(poller, polled, now) ?: unwinder__read(&polled->unwinder, NULL, 0)
-						   ?: choose_holders(poller, polled);
+						   ?: choose_holders(poller, polled)
+						   ?: choose_new(poller, polled);
 	}
 	polled->running += poller->chosen.len;
 	err = err ?: activate_chosen(poller, polled);
