@@ -89,7 +89,10 @@ static void check_halves(struct run *run, const char *born)
 	       main_share = stacks__with(&run->stacks, "main_part");
 	double percent_born = 100 * born_share / (born_share + main_share);
 
-	check(percent_born > 43 && percent_born < 57, "%s has %.1f %% of the two", born, percent_born);
+	/* From outside a thread has to be found first. */
+	double points = by_readv() ? 17 : 7;
+
+	check(fabs(percent_born - 50) < points, "%s has %.1f %% of the two", born, percent_born);
 	check(percent(run, born_share + main_share) > 80, "%s and main_part have %.1f %%", born,
 	      percent(run, born_share + main_share));
 }
@@ -98,14 +101,16 @@ static void check_halves(struct run *run, const char *born)
 EACH_KIND(threads, that_take_turns_with_main)
 {
 	check_halves(
-		profile(start(python, "born.py", .args = {"turns", "3"}), .rate = "199", .min_samples = 600),
+		profile(start(python, "born.py", .args = {"turns", "3"}), .rate = "199",
+			.min_samples = by_readv() ? 300 : 600),
 		"job");
 }
 
 EACH_KIND(threads, started_during_the_run)
 {
 	check_halves(
-		profile(start(python, "born.py", .args = {"worker"}), .rate = "499", .min_samples = 1500),
+		profile(start(python, "born.py", .args = {"worker"}), .rate = "499",
+			.min_samples = by_readv() ? 700 : 1500),
 		"worker");
 }
 
