@@ -88,9 +88,7 @@ static void check_halves(struct run *run, const char *born)
 	double born_share = stacks__with(&run->stacks, born),
 	       main_share = stacks__with(&run->stacks, "main_part");
 	double percent_born = 100 * born_share / (born_share + main_share);
-
-	/* From outside a thread has to be found first. */
-	double points = by_readv() ? 17 : 7;
+	double points = by_readv() ? 17 : 7; /* from outside a thread has to be found first */
 
 	check(fabs(percent_born - 50) < points, "%s has %.1f %% of the two", born, percent_born);
 	check(percent(run, born_share + main_share) > 80, "%s and main_part have %.1f %%", born,

@@ -608,6 +608,14 @@ void session__report(struct session *session, struct buf *out)
 	report__format(&report, out);
 }
 
+void session__report_json(struct session *session, struct buf *out)
+{
+	struct report report;
+
+	fill_report(session, &report);
+	report__format_json(&report, out);
+}
+
 void session__explain_empty(struct session *session, struct buf *out)
 {
 	struct report report;
