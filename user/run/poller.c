@@ -681,6 +681,15 @@ static void update_credit(struct poller *poller, struct polled *polled, uint64_t
 	polled->cpu_read_ns = now;
 }
 
+/* Thread states of one thread run as one. */
+static bool is_paid_for(const struct poller *poller, size_t count, const struct lane *lane)
+{
+	for (size_t i = 0; i < count && lane->shares; i++)
+		if (poller->chosen.items[i]->tid == lane->tid)
+			return true;
+	return false;
+}
+
 /* Leaves out what the CPU time does not pay for. False: that is all that there was. */
 static bool spend_credit(struct poller *poller, struct polled *polled)
 {
@@ -689,11 +698,13 @@ static bool spend_credit(struct poller *poller, struct polled *polled)
 	for (size_t i = 0; i < count; i++) {
 		struct lane *lane = poller->chosen.items[i];
 
-		if (polled->credit < lane->weight) {
-			poller->counts.waiting += lane->weight;
-			continue;
+		if (!is_paid_for(poller, kept, lane)) {
+			if (polled->credit < lane->weight) {
+				poller->counts.waiting += lane->weight;
+				continue;
+			}
+			polled->credit -= lane->weight;
 		}
-		polled->credit -= lane->weight;
 		poller->chosen.items[kept++] = lane;
 	}
 	poller->chosen.len = kept;
