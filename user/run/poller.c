@@ -31,6 +31,8 @@
 #define TURN_LOOKS    16	     /* threads looked at by turns in one tick */
 #define THREADS_MAX   65536
 #define NICE		(-10)
+#define RECORD_NS	100 /* what the caller needs for each record: all of a run take it half a period at most */
+#define BATCH_LEAST	12
 #define SENT_MAX      (1u << 18)
 #define CPU_CLOCK_NS  (SECOND / 250) /* another process's CPU clock moves with the kernel's tick ... */
 #define CREDIT_NS     (SECOND / 50)  /* ... so its samples may run ahead of it by this much */
@@ -82,7 +84,7 @@ struct poller {
 	struct unwind_stats past_unwind; /* of processes that were removed */
 	poller_record_fn record;
 	void *context;
-	int records;
+	int records, batch; /* handed over in this run, and how many at most */
 	bool news;
 };
 
@@ -103,6 +105,7 @@ int poller__open(struct poller **out, const struct poller_config *config)
 	poller->config = *config;
 	poller->seed = hmap_seed();
 	poller->random = poller->seed | 1;
+	poller->batch = max_u64(BATCH_LEAST, SECOND / config->rate_hz / 2 / RECORD_NS);
 	task__raise_file_limit();
 	/* Timers of a normal process may be late by 50 us. */
 	prctl(PR_SET_TIMERSLACK, 1);
@@ -969,7 +972,7 @@ int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn recor
 		poller->start_ns = now;
 		next_slot(poller);
 	}
-	while (!err && !poller->news && now < until_ns) {
+	while (!err && !poller->news && now < until_ns && poller->records < poller->batch) {
 		uint64_t wake = min_u64(poller->due_ns, until_ns);
 
 		if (now < wake) {
