@@ -199,6 +199,26 @@ static void quit_on_second_signal(const struct recording *recording)
 			signal(signals[i], SIG_IGN);
 }
 
+/* Also of a run without samples. */
+static int write_report(const struct recording *recording)
+{
+	const char *path = recording->options->report;
+	struct buf text = {0};
+	int fd, err;
+
+	if (!path)
+		return 0;
+	session__report_json(recording->session, &text);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	err = fd < 0 ? -errno : text.err ?: buf__write_fd(&text, fd);
+	if (fd >= 0 && close(fd) && !err)
+		err = -errno;
+	buf__free(&text);
+	if (err)
+		log_err("cannot write %s: %s", path, strerror(-err));
+	return err;
+}
+
 /* Everything that was sampled, to wherever it was asked for. */
 static int finish(struct recording *recording, enum session_end end)
 {
@@ -212,9 +232,11 @@ static int finish(struct recording *recording, enum session_end end)
 		log_err("%.*s", (int)text.len, text.data ? text.data : "");
 		buf__free(&text);
 		print_lines(session__report, recording->session);
+		write_report(recording);
 		return EXIT_FAILED;
 	}
 	failed = write_outputs(recording, false) != 0;
+	failed |= write_report(recording) != 0;
 	if (!recording->options->quiet)
 		failed |= print_summary(recording) != 0;
 	print_lines(session__report, recording->session);

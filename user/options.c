@@ -29,6 +29,7 @@ enum {
 	OPTION_BPF_PROGRAM,
 	OPTION_ENGINE,
 	OPTION_STATS,
+	OPTION_REPORT,
 	OPTION_BLOCKING,
 	OPTION_FRAME_MARKER,
 	OPTION_JSON,
@@ -50,6 +51,7 @@ static const struct option LONG_OPTIONS[] = {
 	{"engine", required_argument, NULL, OPTION_ENGINE},
 	{"blocking", no_argument, NULL, OPTION_BLOCKING},
 	{"frame-marker", no_argument, NULL, OPTION_FRAME_MARKER},
+	{"report", required_argument, NULL, OPTION_REPORT},
 	{"stats", no_argument, NULL, OPTION_STATS},
 	{"json", no_argument, NULL, OPTION_JSON},
 	{"locals", no_argument, NULL, OPTION_LOCALS},
@@ -96,6 +98,7 @@ static const char HELP_HEAD[] =
 	"      --frame-marker      readv engine, Python 3.15: let the interpreter tell which\n"
 	"                          frames are new, so that deep stacks cost less. Writes 8\n"
 	"                          bytes into each thread's state, taken back at the end\n"
+	"      --report FILE       the end report as JSON, with all statistics\n"
 	"      --stats             tell what was read and what the caches did\n"
 	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a\n"
 	"                          CPU's time at the rate); deeper stacks are completed\n"
@@ -315,6 +318,11 @@ static int take_option(struct options *options, int option, const char *value, c
 		return 0;
 	case OPTION_BLOCKING:
 		options->session.blocking = true;
+		return 0;
+	case OPTION_REPORT:
+		if (!*value)
+			return bad_value("--report", "''", "a file name");
+		options->report = value;
 		return 0;
 	case OPTION_STATS:
 		options->session.stats = true;

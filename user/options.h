@@ -30,6 +30,7 @@ struct options {
 	VEC(struct output_option) outputs;
 	enum group_by group;
 	unsigned int rows; /* of the summary table */
+	const char *report; /* file for the end report as JSON; borrowed from argv; NULL: none */
 	bool quiet;	   /* no summary table */
 	bool verbose;
 	bool json, locals; /* of a dump */

@@ -89,8 +89,9 @@ static void check_halves(struct run *run, const char *born)
 	double born_share = stacks__with(&run->stacks, born),
 	       main_share = stacks__with(&run->stacks, "main_part");
 	double percent_born = 100 * born_share / (born_share + main_share);
+	double points = by_readv() ? 17 : 7; /* from outside a thread has to be found first */
 
-	check(percent_born > 43 && percent_born < 57, "%s has %.1f %% of the two", born, percent_born);
+	check(fabs(percent_born - 50) < points, "%s has %.1f %% of the two", born, percent_born);
 	check(percent(run, born_share + main_share) > 80, "%s and main_part have %.1f %%", born,
 	      percent(run, born_share + main_share));
 }
@@ -99,7 +100,7 @@ static void check_halves(struct run *run, const char *born)
 EACH_KIND(threads, that_take_turns_with_main)
 {
 	struct run *run = profile(start(python, "born.py", .args = {"turns", "3"}), .rate = "199",
-				  .min_samples = 600);
+				  .min_samples = by_readv() ? 300 : 600);
 
 	/*
 	 * Without a GIL the main thread does not wait for it when it is woken up, but for a CPU, if there is none. From
@@ -115,7 +116,8 @@ EACH_KIND(threads, that_take_turns_with_main)
 EACH_KIND(threads, started_during_the_run)
 {
 	check_halves(
-		profile(start(python, "born.py", .args = {"worker"}), .rate = "499", .min_samples = 1500),
+		profile(start(python, "born.py", .args = {"worker"}), .rate = "499",
+			.min_samples = by_readv() ? 700 : 1500),
 		"worker");
 }
 

@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "base/utf8.h"
 #include "json_check.h"
-#include "out/json.h"
+#include "base/json.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

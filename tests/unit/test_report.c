@@ -248,3 +248,32 @@ Test(report, busy_process_without_samples)
 	report.losses[1].count = 12;
 	cr_expect_str_eq(explain(), "no samples: all 12 were lost");
 }
+
+/* For programs: one object, whatever the target is called. */
+Test(report, as_json)
+{
+	const char *text_end;
+
+	processes[0] = (struct process){.pid = 12, .command = "a \"b\"\\x1b[0m", .cpu_end_ns = 2000000000};
+	report.losses[0].count = 3;
+	report.counts.samples = 196;
+	report.unwind.readings = 7;
+	text.len = 0;
+	report__format_json(&report, &text);
+	cr_assert(!text.err && text.len > 2);
+	buf__addc(&text, '\0');
+	text_end = text.data + text.len - 3;
+	cr_expect(text.data[0] == '{' && !strcmp(text_end, "}\n"), "%s", text.data);
+	cr_expect(strstr(text.data, "\"command\": \"a \\\"b\\\"\\\\x1b[0m\""), "%s", text.data);
+	cr_expect(strstr(text.data, "\"lost\": {\"total\": 3, \"ring buffer full\": 3"), "%s", text.data);
+	cr_expect(strstr(text.data, "\"rate_given_hz\": 99.5"), "%s", text.data);
+	cr_expect(strstr(text.data, "\"stacks\": {\"read\": 7"), "%s", text.data);
+	report.processes = NULL;
+	report.process_count = 0;
+	report.knows_kernel = false;
+	text.len = 0;
+	report__format_json(&report, &text);
+	buf__addc(&text, '\0');
+	cr_expect(strstr(text.data, "\"rate_given_hz\": null") && strstr(text.data, "\"in_kernel\": null"), "%s",
+		  text.data);
+}

@@ -4,7 +4,7 @@
  */
 #include "out/dump_writer.h"
 
-#include "out/json.h"
+#include "base/json.h"
 
 #include <inttypes.h>
 

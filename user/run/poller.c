@@ -31,6 +31,8 @@
 #define TURN_LOOKS    16	     /* threads looked at by turns in one tick */
 #define THREADS_MAX   65536
 #define NICE		(-10)
+#define RECORD_NS	100 /* what the caller needs for each record: all of a run take it half a period at most */
+#define BATCH_LEAST	12
 #define SENT_MAX      (1u << 18)
 #define CPU_CLOCK_NS  (SECOND / 250) /* another process's CPU clock moves with the kernel's tick ... */
 #define CREDIT_NS     (SECOND / 50)  /* ... so its samples may run ahead of it by this much */
@@ -83,7 +85,7 @@ struct poller {
 	struct unwind_stats past_unwind; /* of processes that were removed */
 	poller_record_fn record;
 	void *context;
-	int records;
+	int records, batch; /* handed over in this run, and how many at most */
 	bool news;
 };
 
@@ -104,6 +106,7 @@ int poller__open(struct poller **out, const struct poller_config *config)
 	poller->config = *config;
 	poller->seed = hmap_seed();
 	poller->random = poller->seed | 1;
+	poller->batch = max_u64(BATCH_LEAST, SECOND / config->rate_hz / 2 / RECORD_NS);
 	task__raise_file_limit();
 	/* Timers of a normal process may be late by 50 us. */
 	prctl(PR_SET_TIMERSLACK, 1);
@@ -693,6 +696,15 @@ static void update_credit(struct poller *poller, struct polled *polled, uint64_t
 	polled->cpu_read_ns = now;
 }
 
+/* Thread states of one thread run as one. */
+static bool is_paid_for(const struct poller *poller, size_t count, const struct lane *lane)
+{
+	for (size_t i = 0; i < count && lane->shares; i++)
+		if (poller->chosen.items[i]->tid == lane->tid)
+			return true;
+	return false;
+}
+
 /*
  * Leaves out what the CPU time does not pay for, whichever: where more threads are ready to run than there are CPUs
  * for, none is to come before the others. False: that is all that there was.
@@ -706,11 +718,13 @@ static bool spend_credit(struct poller *poller, struct polled *polled)
 		struct lane *lane = poller->chosen.items[drawn];
 
 		poller->chosen.items[drawn] = poller->chosen.items[i];
-		if (polled->credit < lane->weight) {
-			poller->counts.waiting += lane->weight;
-			continue;
+		if (!is_paid_for(poller, kept, lane)) {
+			if (polled->credit < lane->weight) {
+				poller->counts.waiting += lane->weight;
+				continue;
+			}
+			polled->credit -= lane->weight;
 		}
-		polled->credit -= lane->weight;
 		poller->chosen.items[kept++] = lane;
 	}
 	poller->chosen.len = kept;
@@ -990,7 +1004,7 @@ int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn recor
 		poller->start_ns = now;
 		next_slot(poller);
 	}
-	while (!err && !poller->news && now < until_ns) {
+	while (!err && !poller->news && now < until_ns && poller->records < poller->batch) {
 		uint64_t wake = min_u64(poller->due_ns, until_ns);
 
 		if (now < wake) {

@@ -21,7 +21,7 @@ static const char *plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-static uint64_t target_cpu_ns(const struct report *report)
+uint64_t report__target_cpu_ns(const struct report *report)
 {
 	uint64_t sum = 0;
 
@@ -30,7 +30,7 @@ static uint64_t target_cpu_ns(const struct report *report)
 	return sum;
 }
 
-static uint64_t lost(const struct report *report)
+uint64_t report__lost(const struct report *report)
 {
 	uint64_t sum = report->counts.unknown_stack;
 
@@ -57,8 +57,8 @@ static void format_targets(const struct report *report, struct buf *out)
 
 static void format_rate(const struct report *report, struct buf *out)
 {
-	uint64_t cpu_ns = target_cpu_ns(report);
-	uint64_t taken = report->counts.samples + lost(report);
+	uint64_t cpu_ns = report__target_cpu_ns(report);
+	uint64_t taken = report->counts.samples + report__lost(report);
 
 	buf__addf(out, "  rate       %u Hz of CPU time asked, ", report->rate_hz);
 	if (cpu_ns < 10000000)
@@ -82,7 +82,7 @@ static void format_lost(const struct report *report, struct buf *out)
 {
 	bool first = true;
 
-	buf__addf(out, "%" PRIu64 " lost", lost(report));
+	buf__addf(out, "%" PRIu64 " lost", report__lost(report));
 	for (size_t i = 0; i < report->loss_count; i++)
 		add_reason(out, &first, report->losses[i].count, report->losses[i].why);
 	add_reason(out, &first, report->counts.unknown_stack, "stack not known");
@@ -261,11 +261,11 @@ static const char *state_words(char state)
 
 void report__explain_empty(const struct report *report, struct buf *out)
 {
-	uint64_t cpu_ns = target_cpu_ns(report);
+	uint64_t cpu_ns = report__target_cpu_ns(report);
 	struct proc_stat stat;
 
-	if (lost(report)) {
-		buf__addf(out, "no samples: all %" PRIu64 " were lost", lost(report));
+	if (report__lost(report)) {
+		buf__addf(out, "no samples: all %" PRIu64 " were lost", report__lost(report));
 		return;
 	}
 	buf__adds(out, "no samples: ");

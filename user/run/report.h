@@ -37,3 +37,11 @@ struct report {
 void report__format(const struct report *report, struct buf *out);
 /* One line: why nothing was sampled. */
 void report__explain_empty(const struct report *report, struct buf *out);
+/*
+ * The same, and all statistics, as one JSON object. Times are in seconds, counts are samples unless they say
+ * otherwise; what is not known is null.
+ */
+void report__format_json(const struct report *report, struct buf *out);
+
+uint64_t report__lost(const struct report *report);
+uint64_t report__target_cpu_ns(const struct report *report);

@@ -139,6 +139,16 @@ static enum session_error open_engine(struct session *session)
 	return SESSION_OK;
 }
 
+static void warn_of_missing_marker(const struct session *session, const struct process *process)
+{
+	char version[24];
+
+	if (session->config.frame_marker && process->target.offsets.thread_last_profiled == PY_ABSENT)
+		log_warn("--frame-marker: Python %s of process %d has none; it is read without",
+			 py_version_format(process->target.offsets.version, version, sizeof(version)),
+			 process->pid);
+}
+
 static enum session_error attach_processes(struct session *session)
 {
 	for (size_t i = 0; i < session->process_count; i++) {
@@ -147,6 +157,7 @@ static enum session_error attach_processes(struct session *session)
 
 		if (error)
 			return error;
+		warn_of_missing_marker(session, process);
 		if (symbolizer__add_process(&session->symbolizer, process) ||
 		    watch(session, process->pidfd, WATCH_PROCESS + i))
 			return SESSION_FAILED;
@@ -606,6 +617,14 @@ void session__report(struct session *session, struct buf *out)
 
 	fill_report(session, &report);
 	report__format(&report, out);
+}
+
+void session__report_json(struct session *session, struct buf *out)
+{
+	struct report report;
+
+	fill_report(session, &report);
+	report__format_json(&report, out);
 }
 
 void session__explain_empty(struct session *session, struct buf *out)

@@ -60,6 +60,9 @@ const struct profile *session__profile(const struct session *session);
 /* The account of the run, some lines of text for stderr; writes no more than it knows. */
 void session__report(struct session *session, struct buf *out);
 
+/* The same for programs, as JSON. */
+void session__report_json(struct session *session, struct buf *out);
+
 /* Why there are no samples, one line. Only if profile->samples is 0. */
 void session__explain_empty(struct session *session, struct buf *out);
 

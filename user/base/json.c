@@ -2,7 +2,7 @@
 /*
  * See json.h.
  */
-#include "out/json.h"
+#include "base/json.h"
 
 #include "base/utf8.h"
 
