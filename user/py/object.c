@@ -37,7 +37,8 @@
 #define KEYS_LOG2_MAX	      40
 #define VALUES_VALID	      3
 #define VALUES_ITEMS	      8
-#define MANAGED_DICT	      (3 * 8) /* before the object */
+#define MANAGED_DICT	      (3 * 8) /* before the object ... */
+#define MANAGED_DICT_FREE     8	      /* ... of a free-threaded build, which has no two words for the collector there */
 #define FIRST_MINOR	      13
 
 #define ENTRIES_MAX 100000
@@ -75,7 +76,7 @@ bool py_objects__are_known(const struct py_objects *objects)
 {
 	const struct py_offsets *offsets = &objects->target->offsets;
 
-	return py_version_minor(offsets->version) >= FIRST_MINOR && !offsets->free_threaded &&
+	return py_version_minor(offsets->version) >= FIRST_MINOR &&
 	       py_offsets__has(offsets->type_flags) && py_offsets__has(offsets->long_tag);
 }
 
@@ -514,7 +515,7 @@ int py_object__attribute(struct py_objects *objects, py_addr object, const char 
 	if (!type || !(type->flags & FLAG_MANAGED_DICT) || !(type->flags & FLAG_HEAP_TYPE) ||
 	    !py_offsets__has(offsets->type_basicsize) || !py_offsets__has(offsets->heap_type_cached_keys))
 		return -ENOTSUP;
-	err = read_word(objects, object - MANAGED_DICT, &dict);
+	err = read_word(objects, object - (offsets->free_threaded ? MANAGED_DICT_FREE : MANAGED_DICT), &dict);
 	if (err || dict)
 		return err ?: py_dict__find(objects, dict, name, value);
 	if (!(type->flags & FLAG_INLINE_VALUES))

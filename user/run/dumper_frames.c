@@ -39,8 +39,8 @@ static uint32_t source_line(struct dumper *dumper, uint32_t file, uint32_t line)
 /* False: helper code of CPython's own, which is no function of the program. */
 static bool describe_frame(struct dumper *dumper, const struct pbp_frame *raw, struct dump_frame *frame)
 {
-	const struct code_cache *codes = &dumper->process.codes;
-	const struct py_offsets *offsets = &dumper->process.target.offsets;
+	struct code_cache *codes = &dumper->process.codes;
+	struct py_target *target = &dumper->process.target;
 	uint32_t index = code_cache__find(codes, raw->code, raw->ident);
 	const struct py_code *code = index == PY_CODE_NONE ? NULL : &codes->codes.items[index];
 
@@ -55,7 +55,8 @@ static bool describe_frame(struct dumper *dumper, const struct pbp_frame *raw, s
 	frame->file = code->file;
 	frame->first_line = code->first_line > 0 ? code->first_line : 0;
 	if (!(raw->flags & PBP_FRAME_MOVED))
-		frame->line = py_code__line(code, offsets, py_code__lasti(code, offsets, raw->instr));
+		frame->line = py_code__line(code, &target->offsets,
+					    code_cache__lasti(codes, target, index, raw->instr, true));
 	frame->source = source_line(dumper, frame->file, frame->line);
 	return true;
 }
@@ -117,9 +118,10 @@ static int make_frames(struct dumper *dumper, struct watched *watched)
 {
 	const struct thread_stack *stack = &watched->stack;
 	struct dump_thread *made = &watched->made;
-	int err = code_cache__load(&dumper->process.codes, &dumper->process.target, stack->frames.items,
-				   stack->frames.len, true);
+	struct code_cache *codes = &dumper->process.codes;
+	int err = code_cache__load(codes, &dumper->process.target, stack->frames.items, stack->frames.len, true);
 
+	code_cache__begin_batch(codes, &dumper->process.target, true);
 	for (size_t i = 0; i < stack->frames.len && !err; i++) {
 		struct dump_frame frame;
 

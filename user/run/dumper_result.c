@@ -9,6 +9,7 @@
 #include "os/proc.h"
 #include "py/thread_names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ static int compare_threads(const void *a, const void *b)
 
 /*
  * The frame that started a collection, which is its thread's from then on. Where a version does not tell, the
- * thread that holds the GIL meanwhile is taken for the one that collects.
+ * thread that holds the GIL meanwhile is taken for the one that collects; without a GIL the one that is attached,
+ * since all others are stopped.
  */
 static void mark_collector(struct dumper *dumper, struct watched *watched, const struct unwind_interp *interp)
 {
@@ -54,7 +56,9 @@ static void mark_collector(struct dumper *dumper, struct watched *watched, const
 	if (!interp->readable || !interp->collecting)
 		return;
 	if (!py_offsets__has(offset) || offset < first || offset + 8 > first + dumper->unwinder.interp_len) {
-		made->collects = made->gil == DUMP_GIL_HOLDS;
+		made->collects = dumper->process.target.offsets.free_threaded
+					 ? watched->stack.flags & PBP_SAMPLE_ATTACHED
+					 : made->gil == DUMP_GIL_HOLDS;
 		return;
 	}
 	frame = load_u64(interp->bytes + offset - first);
@@ -142,10 +146,12 @@ static int hand_over_natives(struct dumper *dumper)
 
 static void describe_process(struct dumper *dumper)
 {
-	char command[4096];
+	const struct py_offsets *offsets = &dumper->process.target.offsets;
+	char command[4096], version[sizeof(dumper->out->version) - 1];
 
-	py_version_format(dumper->process.target.offsets.version, dumper->out->version,
-			  sizeof(dumper->out->version));
+	py_version_format(offsets->version, version, sizeof(version));
+	snprintf(dumper->out->version, sizeof(dumper->out->version), "%s%s", version,
+		 offsets->free_threaded ? "t" : "");
 	if (!proc__cmdline(dumper->process.pid, command, sizeof(command)))
 		dumper->out->command = dumper_add_text(dumper, command, strlen(command));
 }

@@ -71,7 +71,8 @@ static enum dump_gil gil_state(const struct dumper *dumper, const struct watched
 	const struct py_offsets *offsets = &dumper->process.target.offsets;
 	const struct unwind_gil *gil = gil_of(dumper, watched);
 
-	if (!gil && offsets->thread_holds_gil == PY_ABSENT)
+	/* A free-threaded build may have one (PYTHON_GIL=1); nothing is said of it. */
+	if (offsets->free_threaded || (!gil && offsets->thread_holds_gil == PY_ABSENT))
 		return DUMP_GIL_UNKNOWN;
 	if (holds_gil(dumper, watched, gil))
 		return DUMP_GIL_HOLDS;
