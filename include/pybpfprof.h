@@ -51,7 +51,7 @@ struct pbp_target {
 	__u16 ts_interp;
 	__u16 ts_thread_id;
 	__u16 ts_frame;		/* current_frame; with cframe_frame: the cframe pointer */
-	__u16 ts_attached;	/* u32 that says whether the thread is attached (holds the GIL) ... */
+	__u16 ts_attached;	/* u32 that says whether the thread is attached (with a GIL: holds it) ... */
 	__u16 ts_exception;	/* current_exception */
 	__u16 ts_base_frame;	/* the sentinel frame embedded in the thread state (3.15) */
 	__u32 ts_attached_mask; /* ... it is if (value & mask) == want */

@@ -42,6 +42,10 @@ ReportHook(PRE_ALL)(struct criterion_test_set *tests)
 	for (size_t i = 0; i < count; i++)
 		if (!python__is_supported(&pythons[i]))
 			printf(" %s (%s)", pythons[i].version, pythons[i].kind);
+	printf("; NOT HERE, SO NOT TESTED:");
+	for (size_t i = 0; PYTHONS_FREE_THREADED[i]; i++)
+		if (!pythons__find(PYTHONS_FREE_THREADED[i], NULL))
+			printf(" %s", PYTHONS_FREE_THREADED[i]);
 	printf("\n");
 	fflush(stdout);
 }
@@ -76,17 +80,27 @@ static size_t choose(const struct python **chosen, const char *const *versions, 
 	return count;
 }
 
+/* Those of 3.13 and later, after the old ones. */
+static struct criterion_test_params with_newer(const char *const *old)
+{
+	const struct python *chosen[32];
+	size_t count = choose(chosen, old, "pyenv");
+
+	count += choose(chosen + count, PYTHONS_REQUIRED, "debian");
+	return copy_of(chosen, count + choose(chosen + count, PYTHONS_FREE_THREADED, "built"));
+}
+
 struct criterion_test_params table_pythons(void)
 {
-	const struct python *chosen[16];
+	static const char *const none[] = {NULL};
 
-	return copy_of(chosen, choose(chosen, PYTHONS_REQUIRED, "debian"));
+	return with_newer(none);
 }
 
 /* One of each way that frames are kept, for a second run over the same tests. */
 static struct criterion_test_params few_pythons(void)
 {
-	static const char *const old[] = {"3.9", "3.11", NULL}, *const new[] = {"3.13", "3.15", NULL};
+	static const char *const old[] = {"3.9", "3.11", NULL}, *const new[] = {"3.13", "3.13t", "3.15", NULL};
 	const struct python *chosen[32];
 	size_t count = choose(chosen, old, "pyenv");
 
@@ -103,23 +117,13 @@ static bool wants_few(void)
 struct criterion_test_params kinds_of_python(void)
 {
 	static const char *const old[] = {"3.9", "3.11", NULL};
-	const struct python *chosen[32];
-	size_t count = choose(chosen, old, "pyenv");
 
-	if (wants_few())
-		return few_pythons();
-
-	return copy_of(chosen, count + choose(chosen + count, PYTHONS_REQUIRED, "debian"));
+	return wants_few() ? few_pythons() : with_newer(old);
 }
 
 struct criterion_test_params live_pythons(void)
 {
-	const struct python *chosen[32];
-	size_t old = choose(chosen, PYTHONS_OLD, "pyenv");
-
-	if (wants_few())
-		return few_pythons();
-	return copy_of(chosen, old + choose(chosen + old, PYTHONS_REQUIRED, "debian"));
+	return wants_few() ? few_pythons() : with_newer(PYTHONS_OLD);
 }
 
 static struct criterion_test_params filtered(bool (*takes)(const struct python *python))
@@ -147,6 +151,16 @@ struct criterion_test_params supported_pythons(void)
 struct criterion_test_params embeddable_pythons(void)
 {
 	return filtered(is_embeddable);
+}
+
+static bool is_free_threaded(const struct python *python)
+{
+	return python__is_supported(python) && python->free_threaded;
+}
+
+struct criterion_test_params free_threaded_pythons(void)
+{
+	return filtered(is_free_threaded);
 }
 
 struct criterion_test_params old_pythons(void)

@@ -49,6 +49,7 @@ kinds_of_python(void); /* one with frame objects, one with cframes, 3.13 and lat
 struct criterion_test_params table_pythons(void); /* of those, 3.13 and later, all of which are required */
 struct criterion_test_params supported_pythons(void);  /* every one that the program supports */
 struct criterion_test_params embeddable_pythons(void); /* of those, the ones that come with a libpython */
+struct criterion_test_params free_threaded_pythons(void); /* every one that is */
 struct criterion_test_params old_pythons(void);	       /* every one of 3.8 to 3.12 */
 const struct python *pick(const char *version, const char *kind); /* fails the test if it is not there */
 

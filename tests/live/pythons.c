@@ -13,7 +13,8 @@
 
 #define MAX_PYTHONS 64
 
-const char *const PYTHONS_REQUIRED[] = {"3.13", "3.14", "3.15", "3.15-dbg", NULL};
+const char *const PYTHONS_REQUIRED[] = {"3.13", "3.13t", "3.14", "3.15", "3.15-dbg", NULL};
+const char *const PYTHONS_FREE_THREADED[] = {"3.14t", "3.15t", NULL};
 const char *const PYTHONS_OLD[] = {"3.8", "3.9", "3.10", "3.11", "3.12", NULL};
 
 static bool parse_line(struct python *python, const char *line)
@@ -24,6 +25,7 @@ static bool parse_line(struct python *python, const char *line)
 		return false;
 	sscanf(python->version, "3.%d", &python->minor);
 	python->debug = strstr(python->version, "-dbg") != NULL;
+	python->free_threaded = strchr(python->version, 't') != NULL;
 	sscanf(python->command, "chroot %255s", python->root);
 	return true;
 }
@@ -48,10 +50,10 @@ size_t pythons__all(const struct python **out)
 	return count;
 }
 
-/* "3.15" is any release build of it, "3.15-dbg" any debug build. */
+/* "3.15" is any release build of it, "3.15-dbg" any debug build, "3.15t" any free-threaded one. */
 static bool is_version(const struct python *python, const char *version)
 {
-	size_t len = strcspn(version, "-");
+	size_t len = strcspn(version, "-t");
 
 	return !strncmp(python->version, version, len) && python->version[len] == '.' &&
 	       !strcmp(python->version + len + 1 + strspn(python->version + len + 1, "0123456789"),
@@ -69,20 +71,23 @@ const struct python *pythons__find(const char *version, const char *kind)
 	return NULL;
 }
 
+static bool is_one_of(const struct python *python, const char *const *versions)
+{
+	for (size_t i = 0; versions[i]; i++)
+		if (is_version(python, versions[i]))
+			return true;
+	return false;
+}
+
 bool python__is_supported(const struct python *python)
 {
-	for (size_t i = 0; PYTHONS_REQUIRED[i]; i++)
-		if (is_version(python, PYTHONS_REQUIRED[i]))
-			return true;
-	return python__is_old(python);
+	return is_one_of(python, PYTHONS_REQUIRED) || is_one_of(python, PYTHONS_FREE_THREADED) ||
+	       python__is_old(python);
 }
 
 bool python__is_old(const struct python *python)
 {
-	for (size_t i = 0; PYTHONS_OLD[i]; i++)
-		if (is_version(python, PYTHONS_OLD[i]))
-			return true;
-	return false;
+	return is_one_of(python, PYTHONS_OLD);
 }
 
 const char *pythons__missing(void)

@@ -9,12 +9,12 @@
 #include <stddef.h>
 
 struct python {
-	char version[24];  /* "3.15.0-dbg" */
+	char version[24];  /* "3.15.0-dbg", "3.13.15t" */
 	char kind[16];	   /* debian, pyenv, host */
 	char command[480]; /* its words with spaces between */
 	char root[256];	   /* of a chroot command; else "" */
 	int minor;	   /* of 3.x */
-	bool debug;
+	bool debug, free_threaded;
 };
 
 /* Every line, in the order of the list. The array lives as long as the program. */
@@ -28,6 +28,8 @@ bool python__is_supported(const struct python *python);
 /* ... of those that do not tell their layout themselves? Of these, what the machine has is tested. */
 bool python__is_old(const struct python *python);
 extern const char *const PYTHONS_OLD[];
+/* ... and of these, which are not served everywhere. */
+extern const char *const PYTHONS_FREE_THREADED[];
 
 /* The versions that have to be there, and of those the ones that are not ("" if none). */
 extern const char *const PYTHONS_REQUIRED[];

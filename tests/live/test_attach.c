@@ -294,7 +294,7 @@ Test(attach, tampered_tables)
 	expect_refused_table(15, 8, 0x031002f0, PY_ATTACH_UNSUPPORTED, "Python 3.16 is not supported");
 	expect_refused_table(15, 8, 0x030f00b1, PY_ATTACH_UNSUPPORTED, "3.15.0b1");
 	expect_refused_table(15, 8, 0, PY_ATTACH_CORRUPT, "version 0x0");
-	expect_refused_table(14, 16, 1, PY_ATTACH_UNSUPPORTED, "free-threaded build of Python 3.14");
+	expect_refused_table(14, 16, 1, PY_ATTACH_CORRUPT, "not that of a free-threaded build");
 }
 
 /* ---- other processes ---- */

@@ -182,12 +182,14 @@ EACH_WITH_TABLE(input, version_to_come)
 	check_refused(profile_pid(target->pid), FAILED, "");
 }
 
+/* The table says that the build is what it is not. */
 EACH_WITH_TABLE(input, free_threaded)
 {
 	struct target *target = start(python, "spin.py");
 
-	poke(target, find_runtime(target) + 16, 1);
-	check_refused(profile_pid(target->pid), FAILED, "free-threaded");
+	poke(target, find_runtime(target) + 16, !python->free_threaded);
+	check_refused(profile_pid(target->pid), FAILED,
+		      python->free_threaded ? "not that of a GIL build" : "not that of a free-threaded build");
 }
 
 EACH_WITH_TABLE(input, corrupt_table)

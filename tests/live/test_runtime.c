@@ -68,12 +68,13 @@ EACH_OF(supported_pythons, runtime, second_file)
 	check_found(target, target->pid, "<module>;spin");
 }
 
-/* The libpython of a Python that pyenv made. */
+/* The libpython of a Python that is not in the root. */
 static void library_of(const struct python *python, char *path, size_t size)
 {
 	int len = strstr(python->command, "/bin/") - python->command;
 
-	snprintf(path, size, "%.*s/lib/libpython3.%d.so.1.0", len, python->command, python->minor);
+	snprintf(path, size, "%.*s/lib/libpython3.%d%s.so.1.0", len, python->command, python->minor,
+		 python->free_threaded ? "t" : "");
 }
 
 /* A libpython of another version in the same process. */

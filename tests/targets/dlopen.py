@@ -26,7 +26,8 @@ if arguments[0] == "--copy":
 delete = arguments[0] == "--delete"
 library = arguments[-1]
 if library == "self":
-    library = "libpython%d.%d.so.1.0" % sys.version_info[:2]
+    free_threaded = "t" if "t" in sys.abiflags else ""
+    library = "libpython%d.%d%s.so.1.0" % (*sys.version_info[:2], free_threaded)
     own = os.path.join(sysconfig.get_config_var("LIBDIR"), library)
     if os.path.exists(own):
         library = own

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The memory of a Python thread, 3.8 to 3.15, made in the test's own: thread state, interpreter, code
+ * The memory of a Python thread, 3.8 to 3.15 and free-threaded from 3.13 on, made in the test's own: thread state, interpreter, code
  * objects, a data stack of chunks with nothing mapped around them, generators on a heap, entry markers on a C
  * stack. The test is the target, so the reader of user space (process_vm_readv on itself) and the kernel side
  * on the host see the same. Calls are pushed and popped as the interpreter does it; what the frames should
@@ -10,10 +10,10 @@
 #pragma once
 
 #include "base/util.h"
-#include "debug_offsets.h"
 #include "py/ident.h"
 #include "py/layout.h"
 #include "py/target.h"
+#include "versions.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -41,7 +41,10 @@ enum {
 	IMAGE_C_STACK = 20 * 4096, /* two cframes, and from its end down entry markers */
 	IMAGE_HEAP = 40 * 4096,
 	IMAGE_STACK = 241 * 4096,
-	IMAGE_BYTES = IMAGE_STACK + IMAGE_CHUNKS * IMAGE_CHUNK_STRIDE,
+	IMAGE_COPIES = IMAGE_STACK + IMAGE_CHUNKS * IMAGE_CHUNK_STRIDE, /* of bytecode, one of each code object */
+	IMAGE_COPY_ARRAYS = IMAGE_COPIES + IMAGE_CODES * IMAGE_CODE_UNITS * 2, /* where they are listed */
+	IMAGE_ARRAY_BYTES = 32,
+	IMAGE_BYTES = IMAGE_COPY_ARRAYS + 4096,
 	IMAGE_THREAD_ID = IMAGE_TLS + 1024, /* fsbase and thread_id point here */
 	IMAGE_CODE_TYPE = IMAGE_TLS + 2048, /* PyCode_Type, and its name behind it */
 	IMAGE_CODE_TYPE_NAME = IMAGE_CODE_TYPE + 1024,
@@ -85,25 +88,6 @@ static inline void image__put(uint64_t address, uint64_t value, size_t len)
 static inline uint64_t image__get(uint64_t address)
 {
 	return load_u64((void *)(uintptr_t)address);
-}
-
-static inline void image_offsets(struct py_offsets *out, int minor)
-{
-	static const struct table_word *const tables[] = {table_3_13, table_3_14, table_3_15};
-	static const size_t words[] = {ARRAY_SIZE(table_3_13), ARRAY_SIZE(table_3_14),
-				       ARRAY_SIZE(table_3_15)};
-	uint8_t table[1024];
-	char reason[256];
-
-	if (minor < 13) {
-		cr_assert_eq(py_offsets__of_version(out, 0x030000f0 | minor << 16, reason, sizeof(reason)), 0,
-			     "%s", reason);
-		return;
-	}
-	for (size_t i = 0; i < words[minor - 13]; i++)
-		memcpy(table + i * 8, &tables[minor - 13][i].value, 8);
-	cr_assert_eq(py_offsets__decode(out, table, words[minor - 13] * 8, reason, sizeof(reason)), 0, "%s",
-		     reason);
 }
 
 static inline uint64_t image__code(const struct image *image, uint32_t index)
@@ -212,7 +196,8 @@ static inline void image__make_string(struct image *image, uint32_t code, uint32
 	int len = sprintf(text, which ? "/usr/lib/python3/file_%u.py" : "name_%u", code);
 
 	image__put(string + offsets->unicode_length, len, 8);
-	image__put(string + offsets->unicode_state, 1 << 2 | 1 << 5 | 1 << 6, 4);
+	/* One byte each, compact, ASCII, behind two or eight bits that tell whether it is interned. */
+	image__put(string + offsets->unicode_state, (1 | 1 << 3 | 1 << 4) << (offsets->wide_interned ? 8 : 2), 4);
 	if (offsets->unicode_hash != PY_ABSENT)
 		image__put(string + offsets->unicode_hash, code % 3 ? UINT64_MAX : code * 77, 8);
 	image__put(image__code(image, code) +
@@ -235,7 +220,38 @@ static inline void image__make_thread(struct image *image, uint64_t tstate, uint
 		image__put(image->target.layout.gil_tstate, tstate, 8);
 }
 
-static inline void image__init(struct image *image, int minor)
+/*
+ * Where threads run copies of the bytecode: the array that lists them has the code object's own at 0, no copy at 1,
+ * and at 2 one of this thread.
+ */
+static inline uint64_t image__copy(const struct image *image, uint32_t code)
+{
+	return image__at(image, IMAGE_COPIES + code * IMAGE_CODE_UNITS * 2);
+}
+
+static inline void image__make_copies(struct image *image, uint32_t code)
+{
+	const struct py_offsets *offsets = &image->target.offsets;
+	uint64_t array = image__at(image, IMAGE_COPY_ARRAYS + code * IMAGE_ARRAY_BYTES);
+
+	if (offsets->code_co_tlbc == PY_ABSENT)
+		return;
+	image__put(image__code(image, code) + offsets->code_co_tlbc, array, 8);
+	image__put(array, 3, 8);
+	image__put(array + 8, image__code(image, code) + offsets->code_adaptive, 8);
+	image__put(array + 24, image__copy(image, code), 8);
+}
+
+/* Where the bytecode is that this thread runs. Some functions it runs in the code object itself. */
+static inline uint64_t image__bytecode(const struct image *image, uint32_t code)
+{
+	const struct py_offsets *offsets = &image->target.offsets;
+
+	return offsets->code_co_tlbc != PY_ABSENT && code % 4 ? image__copy(image, code)
+							       : image__code(image, code) + offsets->code_adaptive;
+}
+
+static inline void image__init(struct image *image, int version)
 {
 	struct py_target *target = &image->target;
 	const struct py_offsets *offsets = &target->offsets;
@@ -251,7 +267,7 @@ static inline void image__init(struct image *image, int minor)
 	}
 	*target = (struct py_target){.pid = getpid(), .runtime = image__at(image, IMAGE_RUNTIME)};
 	remote__init(&target->remote, target->pid);
-	image_offsets(&target->offsets, minor);
+	image_offsets(&target->offsets, version);
 	cr_assert_eq(py_layout__fill(&target->layout, offsets,
 				     offsets->thread_base_frame == PY_ABSENT ? PBP_NONE : 888),
 		     0);
@@ -277,6 +293,7 @@ static inline void image__init(struct image *image, int minor)
 		image__set_version(image, i, 1000 + i);
 		image__make_string(image, i, 0);
 		image__make_string(image, i, 1);
+		image__make_copies(image, i);
 		/* One line table for all, of no bytes. */
 		image__put(image__code(image, i) + target->layout.co_linetable,
 			   image__string(image, IMAGE_CODES, 0), 8);
@@ -376,7 +393,7 @@ static inline uint64_t image__push(struct image *image, enum image_owner owner, 
 	*frame = (struct image_frame){.owner = owner, .from_c = image__is_entry(image, owner)};
 	frame->frame.code = image__code(image, code);
 	frame->frame.instr =
-		offsets->lasti_unit ? unit : frame->frame.code + offsets->code_adaptive + 2 * unit;
+		offsets->lasti_unit ? unit : image__bytecode(image, code) + 2 * unit;
 	frame->frame.ident = image__ident(image, code);
 	if (owner == IMAGE_GENERATOR || owner == IMAGE_MARKER || image__has_frame_objects(image)) {
 		frame->address = image__place(image, owner);

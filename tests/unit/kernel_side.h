@@ -29,9 +29,9 @@ static void set_target(void)
 	bpf_map_update_elem(&targets, &tgid, &image.target.layout, BPF_ANY);
 }
 
-static void start(int minor)
+static void start(int version)
 {
-	image__init(&image, minor);
+	image__init(&image, version);
 	host_forget_maps();
 	host.task = (struct task_struct){.pid = 4712, .tgid = 4711, .start_time = 1};
 	host.task.thread.fsbase = image__at(&image, IMAGE_THREAD_ID);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A Python 3.8 to 3.12 made of nothing but the structs that are read at attach, in the test's own memory: one
- * interpreter, one thread, four frames. The test is target and reader at once.
+ * A Python of any version of versions.h made of nothing but the structs that are read at attach, in the test's own
+ * memory: one interpreter, one thread, four frames. The test is target and reader at once.
  */
 #pragma once
 
 #include "base/util.h"
 #include "py/target.h"
+#include "versions.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -20,9 +21,11 @@ struct old_object {
 
 struct old_python {
 	struct py_offsets offsets;
-	uint8_t runtime[4096], interp[2048], tstate[512], cframes[2][64];
+	uint8_t runtime[4096], interp[32768], tstate[512], cframes[2][64];
 	struct old_object code, bytecode, name, table, code_type, str_type, bytes_type;
 	uint8_t frames[OLD_FRAMES][512]; /* leaf first */
+	uint64_t copies[3];		 /* of the bytecode: how many there are, and where */
+	uint8_t copy[OLD_CODE_SIZE];
 };
 
 static inline uint64_t old_address(const void *p)
@@ -60,6 +63,19 @@ static inline void old_python__make_objects(struct old_python *python)
 	old_put(code, offsets->code_linetable, old_address(&python->table), 8);
 }
 
+/* Where the interpreter runs it: in 3.14t and later in the copy of another thread than the first. */
+static inline uint64_t old_python__bytecode(struct old_python *python)
+{
+	const struct py_offsets *offsets = &python->offsets;
+	uint64_t own = old_address(&python->code) + offsets->code_adaptive;
+
+	python->copies[0] = 2;
+	python->copies[1] = own;
+	python->copies[2] = old_address(python->copy);
+	old_put(&python->code, offsets->code_co_tlbc, old_address(python->copies), 8);
+	return offsets->code_co_tlbc == PY_ABSENT ? own : python->copies[2];
+}
+
 static inline void old_python__make_frame(struct old_python *python, int i)
 {
 	const struct py_offsets *offsets = &python->offsets;
@@ -71,23 +87,19 @@ static inline void old_python__make_frame(struct old_python *python, int i)
 	if (offsets->lasti_unit)
 		old_put(frame, offsets->frame_instr, i, 4);
 	else
-		old_put(frame, offsets->frame_instr,
-			old_address(&python->code) + offsets->code_adaptive + 2 * i, 8);
+		old_put(frame, offsets->frame_instr, old_python__bytecode(python) + 2 * i, 8);
 	/* In 3.12 the outermost is an entry frame, of which hardly anything is set. */
 	old_put(frame, offsets->frame_owner, is_last && offsets->first_other_owner ? 3 : 0, 1);
 	old_put(frame, offsets->frame_entry, is_last, 1);
 	old_put(frame, offsets->frame_state, offsets->running_states & 1 ? 0 : 1, 1);
 }
 
-static inline void old_python__make(struct old_python *python, uint32_t minor)
+static inline void old_python__make(struct old_python *python, int version)
 {
 	const struct py_offsets *offsets = &python->offsets;
-	char reason[256];
 
 	memset(python, 0, sizeof(*python));
-	cr_assert_eq(
-		py_offsets__of_version(&python->offsets, 0x030000f0 | minor << 16, reason, sizeof(reason)), 0,
-		"%s", reason);
+	image_offsets(&python->offsets, version);
 	old_python__make_objects(python);
 	for (int i = 0; i < OLD_FRAMES; i++)
 		old_python__make_frame(python, i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * _Py_DebugOffsets of 3.13, 3.14 and 3.15: right values out of right tables, and no table, however wrong,
+ * _Py_DebugOffsets of 3.13, 3.14 and 3.15, with the GIL and free-threaded: right values out of right tables, and no table, however wrong,
  * that gives an offset outside of its struct.
  */
 #include "py/offsets.h"
@@ -109,6 +109,11 @@ static void check_values(const struct version *version, bool free_threaded)
 	SAME(unicode_ascii_size, "unicode_object.asciiobject_size");
 	SAME(bytes_size, "bytes_object.ob_size");
 	SAME(bytes_data, "bytes_object.ob_sval");
+	if (free_threaded) {
+		SAME(interp_tlbc_generation, "interpreter_state.tlbc_generation");
+		SAME(frame_tlbc_index, "interpreter_frame.tlbc_index");
+		SAME(code_co_tlbc, "code_object.co_tlbc");
+	}
 	SAME(interp_imports_modules, "interpreter_state.imports_modules");
 	SAME(code_argcount, "code_object.argcount");
 	SAME(code_localsplusnames, "code_object.localsplusnames");
@@ -182,26 +187,63 @@ Test(offsets, constants_of_each_minor)
 		cr_assert_eq(o.unicode_compact_size, 56);
 		cr_assert_eq(o.frame_tlbc_index, PY_ABSENT, "GIL builds have none, whatever the table says");
 		cr_assert_eq(o.code_co_tlbc, PY_ABSENT);
+		cr_assert_eq(o.interp_tlbc_generation, PY_ABSENT);
 		cr_assert_eq(o.cframe_current_frame, PY_ABSENT);
 		cr_assert_not(o.wide_interned);
 	}
 }
 
+/* What is in an object lies behind a longer header; the thread state and _PyRuntime are laid out as with the GIL. */
 Test(offsets, free_threaded_builds)
 {
-	uint64_t table[MAX_BYTES / 8];
-	struct py_offsets o;
-	char reason[256];
+	static const uint32_t firsttraceable[] = {200, 208, 208}, state[] = {40, 44, 48},
+			      key[] = {2160, 2336, PY_ABSENT}, tlbc[] = {PY_ABSENT, 224, 224},
+			      owner[] = {70, 78, 78};
 
-	build(table, &versions[2], true);
-	cr_assert_eq(decode(&o, table, versions[2].count * 8, reason, sizeof(reason)), 0, "%s", reason);
-	cr_assert(o.wide_interned);
-	cr_assert_eq(o.code_version, 108);
-	cr_assert_eq(o.code_firsttraceable, 208);
-	cr_assert_eq(o.var_object_size, 32);
-	cr_assert_eq(o.frame_tlbc_index, 72);
-	cr_assert_eq(o.code_co_tlbc, 224);
-	cr_assert_eq(o.unicode_compact_size, 72);
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+		uint64_t table[MAX_BYTES / 8];
+		struct py_offsets o;
+		char reason[256];
+
+		build(table, &versions[i], true);
+		cr_assert_eq(decode(&o, table, versions[i].count * 8, reason, sizeof(reason)), 0, "%s",
+			     reason);
+		cr_assert_eq(o.wide_interned, i > 0);
+		cr_assert_eq(o.tagged_frames, i > 0);
+		cr_assert_eq(o.code_version, 108);
+		cr_assert_eq(o.code_firsttraceable, firsttraceable[i]);
+		cr_assert_eq(o.thread_state, state[i]);
+		cr_assert_eq(o.runtime_auto_tss_key, key[i]);
+		cr_assert_eq(o.code_co_tlbc, tlbc[i]);
+		cr_assert_eq(o.frame_owner, owner[i]);
+		cr_assert_eq(o.var_object_size, 32);
+		cr_assert_eq(o.unicode_compact_size, 72);
+	}
+}
+
+/* The constants for what the table lacks depend on the flag. */
+Test(offsets, a_flag_that_is_wrong_is_refused)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+		for (int free_threaded = 0; free_threaded <= 1; free_threaded++) {
+			uint64_t table[MAX_BYTES / 8];
+			struct py_offsets o;
+			char reason[256];
+
+			build(table, &versions[i], free_threaded);
+			table[2] = !free_threaded;
+			cr_assert_eq(decode(&o, table, versions[i].count * 8, reason, sizeof(reason)),
+				     -EBADMSG);
+			cr_assert_str_eq(reason, free_threaded ? "_Py_DebugOffsets: pyobject.size (32) is "
+								 "not that of a GIL build"
+							       : "_Py_DebugOffsets: pyobject.size (16) is "
+								 "not that of a free-threaded build");
+			table[2] = 2;
+			cr_assert_eq(decode(&o, table, versions[i].count * 8, reason, sizeof(reason)),
+				     -EBADMSG);
+			cr_assert_str_eq(reason, "_Py_DebugOffsets: free_threaded cannot be 2");
+		}
+	}
 }
 
 /* Structs grow at their end from one patch release to the next. */
@@ -227,16 +269,18 @@ Test(offsets, other_sizes_are_fine)
 
 static void check_version(uint64_t hex, int expected_err, const char *expected_reason)
 {
-	uint64_t table[MAX_BYTES / 8];
-	struct py_offsets o;
-	char reason[256];
-	int err;
+	for (int free_threaded = 0; free_threaded <= 1; free_threaded++) {
+		uint64_t table[MAX_BYTES / 8];
+		struct py_offsets o;
+		char reason[256];
+		int err;
 
-	build(table, &versions[2], false);
-	table[1] = hex;
-	err = decode(&o, table, versions[2].count * 8, reason, sizeof(reason));
-	cr_assert_eq(err, expected_err, "0x%llx: %d %s", (unsigned long long)hex, err, reason);
-	cr_assert_str_eq(reason, expected_reason);
+		build(table, &versions[2], free_threaded);
+		table[1] = hex;
+		err = decode(&o, table, versions[2].count * 8, reason, sizeof(reason));
+		cr_assert_eq(err, expected_err, "0x%llx: %d %s", (unsigned long long)hex, err, reason);
+		cr_assert_str_eq(reason, expected_reason);
+	}
 }
 
 Test(offsets, unknown_versions_are_refused_by_number)
@@ -357,10 +401,10 @@ static void assert_inside(const struct py_offsets *o)
 	cr_assert_leq(o->unicode_compact_size, 256);
 }
 
-static bool is_used(const char *name)
+static bool is_used(const char *name, bool free_threaded)
 {
 	static const char *const unused[] = {
-		"imports_modules", "sysdict",	   "builtins",	    "gil_runtime",   "tlbc",
+		"imports_modules", "sysdict",	   "builtins",	    "gil_runtime",
 		"last_profiled",   "exc_state",	   "err_stackitem", "argcount",	     "localsplusnames",
 		"localspluskinds", "tp_repr",	   "tp_flags",	    "tp_basicsize",  "tp_dictoffset",
 		"heap_type",	   "tuple",	   "list",	    "set_",	     "dict",
@@ -372,24 +416,25 @@ static bool is_used(const char *name)
 		if (strstr(name, unused[i]))
 			return false;
 	}
-	return true;
+	return free_threaded || !strstr(name, "tlbc");
 }
 
-static void corrupt(const struct version *version, size_t index, uint64_t value, bool must_refuse)
+static void corrupt(const struct version *version, bool free_threaded, size_t index, uint64_t value,
+		    bool must_refuse)
 {
 	uint64_t table[MAX_BYTES / 8];
 	struct py_offsets o;
 	char reason[256];
 	int err;
 
-	build(table, version, false);
+	build(table, version, free_threaded);
 	table[index] = value;
 	err = decode(&o, table, version->count * 8, reason, sizeof(reason));
 	if (!err)
 		assert_inside(&o);
 	else
 		cr_assert_str_not_empty(reason);
-	if (must_refuse && is_used(version->words[index].name)) {
+	if (must_refuse && is_used(version->words[index].name, free_threaded)) {
 		cr_assert_eq(err, -EBADMSG, "%s %s = %llu: %d", version->name, version->words[index].name,
 			     (unsigned long long)value, err);
 		/* A size that is too large passes as such only if it is believable. */
@@ -398,26 +443,46 @@ static void corrupt(const struct version *version, size_t index, uint64_t value,
 	}
 }
 
-/* From 3 on: cookie, version and flag have tests of their own. */
-Test(offsets, each_field_corrupted_is_refused_by_name_or_harmless)
+static void corrupt_each_way(const struct version *version, bool free_threaded, size_t i)
 {
 	static const uint64_t huge[] = {1ull << 40, UINT64_MAX, UINT64_MAX - 7, 0xffffffff00000000,
 					1ull << 32, 1ull << 63, 0x80000000};
+	uint64_t right = free_threaded ? version->words[i].free_threaded : version->words[i].value;
 
+	for (size_t j = 0; j < ARRAY_SIZE(huge); j++)
+		corrupt(version, free_threaded, i, huge[j], true);
+	corrupt(version, free_threaded, i, right | 1ull << 32, true);
+	corrupt(version, free_threaded, i, 0, false);
+	corrupt(version, free_threaded, i, right + 1, false);
+	corrupt(version, free_threaded, i, right + 4, false);
+	corrupt(version, free_threaded, i, right + 8, false);
+	corrupt(version, free_threaded, i, right - 8, false);
+}
+
+/* From 3 on: cookie, version and flag have tests of their own. */
+Test(offsets, each_field_corrupted_is_refused_by_name_or_harmless)
+{
 	for (size_t v = 0; v < ARRAY_SIZE(versions); v++) {
 		for (size_t i = 3; i < versions[v].count; i++) {
-			uint64_t right = versions[v].words[i].value;
-
-			for (size_t j = 0; j < ARRAY_SIZE(huge); j++)
-				corrupt(&versions[v], i, huge[j], true);
-			corrupt(&versions[v], i, right | 1ull << 32, true);
-			corrupt(&versions[v], i, 0, false);
-			corrupt(&versions[v], i, right + 1, false);
-			corrupt(&versions[v], i, right + 4, false);
-			corrupt(&versions[v], i, right + 8, false);
-			corrupt(&versions[v], i, right - 8, false);
+			corrupt_each_way(&versions[v], false, i);
+			corrupt_each_way(&versions[v], true, i);
 		}
 	}
+}
+
+/* The bytecode begins where the pointer to its copies is. */
+Test(offsets, fields_of_free_threaded_builds_on_others)
+{
+	uint64_t table[MAX_BYTES / 8];
+	struct py_offsets o;
+	char reason[256];
+
+	build(table, &versions[1], true);
+	table[392 / 8] = 232;
+	cr_assert_eq(decode(&o, table, versions[1].count * 8, reason, sizeof(reason)), -EBADMSG);
+	cr_assert(strstr(reason, "code_object.co_tlbc (232)") &&
+			  strstr(reason, "code_object.co_code_adaptive (232)"),
+		  "%s", reason);
 }
 
 /* The public report: five offsets of the table set to 0x8000. */

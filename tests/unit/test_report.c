@@ -131,6 +131,20 @@ Test(report, no_gil_to_tell_of)
 	expect_part("  state      0.0% holding the GIL, 0.0% collecting garbage, ", true);
 }
 
+/* A free-threaded build has no GIL to hold. */
+Test(report, free_threaded)
+{
+	report.counts.samples = 200;
+	report.counts.attached = 190;
+	processes[0].target.offsets.free_threaded = true;
+	expect_part("  state      95.0% attached, 0.0% collecting garbage, ", true);
+	expect_part("GIL", false);
+	report.process_count = 2;
+	expect_part("  state      95.0% holding the GIL or attached, 0.0% collecting garbage, ", true);
+	processes[1].target.offsets.free_threaded = true;
+	expect_part("  state      95.0% attached, ", true);
+}
+
 Test(report, one_of_each)
 {
 	report.counts.samples = 1;

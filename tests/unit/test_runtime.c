@@ -122,10 +122,15 @@ Test(probe, other_versions_and_builds)
 	expect(PY_ATTACH_UNSUPPORTED, "3.14.0b3 is a pre-release");
 	make_live();
 	put_u64(runtime, 16, 1);
-	expect(PY_ATTACH_UNSUPPORTED, "free-threaded build of Python 3.14");
+	expect(PY_ATTACH_CORRUPT, "not that of a free-threaded build");
 	for (size_t i = 2; i < ARRAY_SIZE(table_3_14); i++)
 		put_u64(runtime, i * 8, table_3_14[i].free_threaded);
-	expect(PY_ATTACH_UNSUPPORTED, "free-threaded build of Python 3.14");
+	expect(PY_ATTACH_OK, "");
+	put_u64(runtime, 8, 0x031000f0);
+	expect(PY_ATTACH_UNSUPPORTED, "Python 3.16 is not supported");
+	put_u64(runtime, 8, 0x030f00b1);
+	expect(PY_ATTACH_UNSUPPORTED, "3.15.0b1 is a pre-release");
+	put_u64(runtime, 8, 0x030e00f0);
 	put_u64(runtime, FAKE_HEAD, 0);
 	expect(PY_ATTACH_STARTING, "");
 }

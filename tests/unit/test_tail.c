@@ -14,9 +14,9 @@ static struct pbp_frame frames[IMAGE_MAX_DEPTH];
 static uint64_t addresses[IMAGE_MAX_DEPTH];
 static size_t whole; /* frames in them */
 
-static void start_version(int minor)
+static void start_version(int version)
 {
-	image__init(&image, minor);
+	image__init(&image, version);
 	reader = (struct tail_reader){0};
 }
 
@@ -106,13 +106,13 @@ static void learn(void)
 
 Test(tail, many_chunks, .fini = stop)
 {
-	for (int minor = 13; minor <= 15; minor++) {
+	for (int version = IMAGE_FIRST_TABLE; version <= IMAGE_LAST_VERSION; version++) {
 		struct pbp_frame link;
 		struct pbp_sample sample;
 
-		if (minor > 13)
+		if (version > IMAGE_FIRST_TABLE)
 			stop();
-		start_version(minor);
+		start_version(version);
 		push(4000);
 		cr_assert_geq(image.chunk, 20);
 		learn();

@@ -101,8 +101,8 @@ Test(tick, lists)
 {
 	__u64 first, second;
 
-	for (int minor = 13; minor <= 15; minor++) {
-		start(minor);
+	for (int version = IMAGE_FIRST_TABLE; version <= IMAGE_LAST_VERSION; version++) {
+		start(version);
 		first = image__at(&image, IMAGE_TSTATE);
 		second = image__at(&image, IMAGE_TSTATE_2);
 		push_ordinary();
@@ -243,11 +243,12 @@ Test(tick, process_not_attached)
 
 Test(tick, state_of_the_sample)
 {
-	for (int minor = 13; minor <= 15; minor++) {
+	for (int version = IMAGE_FIRST_TABLE; version <= IMAGE_LAST_VERSION; version++) {
+		int minor = image_minor(version);
 		const struct py_offsets *offsets = &image.target.offsets;
 		__u64 tstate, interp;
 
-		start(minor);
+		start(version);
 		push_ordinary();
 		tstate = image__at(&image, IMAGE_TSTATE);
 		interp = image__at(&image, IMAGE_INTERP);

@@ -19,11 +19,12 @@ static struct py_thread image_thread(void)
 				  .thread_id = image__at(&image, IMAGE_THREAD_ID)};
 }
 
-static void begin(int minor)
+static void begin(int version)
 {
+	int minor = image_minor(version);
 	struct py_thread thread;
 
-	start(minor);
+	start(version);
 	thread = image_thread();
 	cr_assert_eq(unwinder__init(&unwinder, &image.target), 0);
 	cr_assert_eq(unwinder__find_interpreters(&unwinder), 0);
@@ -74,8 +75,10 @@ static void expect_stack(const char *what)
 
 Test(unwind, ordinary_stack_of_every_version)
 {
-	for (int minor = 8; minor <= 15; minor++) {
-		begin(minor);
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		int minor = image_minor(version);
+
+		begin(version);
 		push_ordinary();
 		expect_stack("first");
 		expect_stack("again");
@@ -87,9 +90,9 @@ Test(unwind, ordinary_stack_of_every_version)
 /* One image, two walkers. */
 Test(unwind, as_the_kernel_side)
 {
-	for (int minor = 8; minor <= 15; minor++) {
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
 		for (unsigned int seed = 1; seed <= 60; seed++) {
-			begin(minor);
+			begin(version);
 			image.seed = seed;
 			image__push_random(&image, 1 + rand_r(&image.seed) % 400);
 			take_tick();
@@ -118,10 +121,10 @@ Test(unwind, as_the_kernel_side)
 
 Test(unwind, one_call_in_the_steady_state)
 {
-	for (int minor = 8; minor <= 15; minor++) {
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
 		uint64_t calls, slow;
 
-		begin(minor);
+		begin(version);
 		for (uint32_t i = 0; i < 30; i++)
 			image__push(&image,
 				    i == 7   ? IMAGE_MARKER
@@ -155,12 +158,12 @@ Test(unwind, deep)
 /* Code objects that are freed and made again at the same address. */
 Test(unwind, identities)
 {
-	for (int minor = 8; minor <= 15; minor++) {
-		begin(minor);
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		begin(version);
 		push_ordinary();
 		expect_stack("before");
-		for (uint32_t version = 7; version < 20; version++) {
-			recycle(3, version);
+		for (uint32_t number = 7; number < 20; number++) {
+			recycle(3, number);
 			expect_stack("recycled");
 		}
 		end();
@@ -237,11 +240,11 @@ static bool is_possible(void)
 
 Test(unwind, never_a_mixture)
 {
-	for (int minor = 8; minor <= 15; minor++) {
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
 		uint64_t held = 0, impossible = 0;
 		pthread_t thread;
 
-		begin(minor);
+		begin(version);
 		image__push(&image, IMAGE_PLAIN, 0, 1, 2);
 		stop = false;
 		pthread_create(&thread, NULL, take_turns, NULL);
@@ -254,7 +257,7 @@ Test(unwind, never_a_mixture)
 		stop = true;
 		pthread_join(thread, NULL);
 		cr_expect_geq(held, 10000, "%lu held", held);
-		cr_expect_eq(impossible, 0, "%lu of %lu impossible", impossible, held);
+		cr_expect_eq(impossible, 0, "%lu of %lu impossible, version %d", impossible, held, version);
 		end();
 	}
 }

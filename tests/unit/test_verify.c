@@ -221,9 +221,9 @@ Test(verify, hostile_memory)
 
 static struct old_python old;
 
-static void make_old(uint32_t minor)
+static void make_old(int version)
 {
-	old_python__make(&old, minor);
+	old_python__make(&old, version);
 	target = (struct py_target){.pid = getpid(), .offsets = old.offsets};
 	remote__init(&target.remote, target.pid);
 	threads[0] = (struct py_thread){.tstate = address_of(old.tstate),
@@ -314,6 +314,43 @@ Test(verify, another_version)
 			cr_expect(!target.code_type || (minor < 11 && other < 11), "3.%u passes for 3.%u",
 				  minor, other);
 		}
+	}
+}
+
+/* ---- free-threaded ---- */
+
+Test(verify, free_threaded)
+{
+	char reason[256];
+
+	for (int version = IMAGE_FREE_THREADED; version <= IMAGE_LAST_VERSION; version++) {
+		make_old(version);
+		cr_assert_eq(verify_old(reason, sizeof(reason)), PY_ATTACH_OK, "%d: %s", version, reason);
+		cr_assert_eq(target.code_type, address_of(&old.code_type));
+	}
+}
+
+/* Instructions that lie in no copy of the bytecode, or in one that is not listed (any more). */
+Test(verify, free_threaded_copies)
+{
+	char reason[256];
+
+	for (int version = IMAGE_FREE_THREADED + 1; version <= IMAGE_LAST_VERSION; version++) {
+		make_old(version);
+		old.copies[2] = old.copies[1];
+		cr_assert_eq(verify_old(reason, sizeof(reason)), PY_ATTACH_CORRUPT, "%d", version);
+		cr_expect(strstr(reason, "interpreter_frame.instr_ptr lies outside"), "%s", reason);
+		make_old(version);
+		old.copies[0] = 1;
+		cr_expect_eq(verify_old(reason, sizeof(reason)), PY_ATTACH_CORRUPT, "%d", version);
+		make_old(version);
+		old.copies[0] = UINT64_MAX;
+		cr_expect_eq(verify_old(reason, sizeof(reason)), PY_ATTACH_CORRUPT, "%d", version);
+		make_old(version);
+		old_put(&old.code, old.offsets.code_co_tlbc, 8, 8);
+		cr_expect_eq(verify_old(reason, sizeof(reason)), PY_ATTACH_CORRUPT, "%d", version);
+		old_put(&old.code, old.offsets.code_co_tlbc, 0, 8);
+		cr_expect_eq(verify_old(reason, sizeof(reason)), PY_ATTACH_CORRUPT, "%d", version);
 	}
 }
 
@@ -420,6 +457,37 @@ Test(layout, of_old_versions)
 		cr_expect_leq(layout.fr_bytes, 120);
 	}
 	cr_expect_eq(old.offsets.version, 0x030c00f0);
+}
+
+Test(layout, of_free_threaded_versions)
+{
+	static const struct {
+		uint16_t owner, bytes, attached, exception;
+		uint32_t generation;
+		uint8_t tags;
+	} expected[] = {{70, 72, 40, 112, 0, 0}, {78, 80, 44, 112, 8024, 3}, {78, 80, 48, 136, 7952, 3}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+		struct pbp_target layout = {};
+		struct py_offsets offsets;
+
+		image_offsets(&offsets, IMAGE_FREE_THREADED + i);
+		cr_assert_eq(py_layout__fill(&layout, &offsets, i == 2 ? 888 : PBP_NONE), 0);
+		cr_expect_eq(layout.fr_owner, expected[i].owner);
+		cr_expect_eq(layout.fr_bytes, expected[i].bytes);
+		cr_expect_eq(layout.fr_tag_mask, expected[i].tags);
+		cr_expect_eq(layout.ts_attached, expected[i].attached);
+		cr_expect_eq(layout.ts_attached_want, 1);
+		cr_expect_eq(layout.ts_exception, expected[i].exception);
+		cr_expect_eq(layout.co_ident, 108);
+		cr_expect_eq(layout.co_ident_bytes, 4);
+		cr_expect_eq(layout.co_name, 144);
+		cr_expect_eq(layout.co_filename, 128);
+		cr_expect_eq(layout.co_linetable, 152);
+		cr_expect_eq(layout.co_type, 24);
+		cr_expect_eq(layout.in_generation, expected[i].generation);
+		cr_expect_eq(layout.gil_tstate, 0);
+	}
 }
 
 Test(layout, what_the_kernel_side_cannot_hold_is_refused)

@@ -11,8 +11,8 @@
 
 Test(walk, ordinary_stack_of_every_version)
 {
-	for (int minor = 8; minor <= 15; minor++) {
-		start(minor);
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		start(version);
 		push_ordinary();
 		take_tick();
 		expect_whole("with bpf_loop");
@@ -34,8 +34,10 @@ Test(walk, ordinary_stack_of_every_version)
  */
 Test(walk, outermost_frame)
 {
-	for (int minor = 8; minor <= 15; minor++) {
-		start(minor);
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		int minor = image_minor(version);
+
+		start(version);
 		if (minor < 15)
 			image__push(&image, IMAGE_MARKER, 0, 0, 0);
 		image__push(&image, IMAGE_PLAIN, 0, 10, 2);
@@ -48,8 +50,8 @@ Test(walk, outermost_frame)
 
 Test(walk, no_frames)
 {
-	for (int minor = 8; minor <= 15; minor++) {
-		start(minor);
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		start(version);
 		take_tick();
 		cr_expect_eq(sent.sample.status, PBP_STATUS_NO_FRAMES);
 		cr_expect(!sent.stack && !sent.sample.stack_id && sent.sample_size == PBP_SAMPLE_SHORT);
@@ -148,10 +150,10 @@ Test(walk, stack_ids_with_markers)
 /* Every position of a frame across a page border and at the end of a mapping. */
 Test(walk, page_borders)
 {
-	for (int minor = 13; minor <= 15; minor++) {
+	for (int version = IMAGE_FIRST_TABLE; version <= IMAGE_LAST_VERSION; version++) {
 		uint32_t bytes;
 
-		start(minor);
+		start(version);
 		bytes = image.target.layout.fr_bytes;
 		image__push(&image, IMAGE_PLAIN, 0, 1, 0);
 		image__push(&image, IMAGE_PLAIN, 1, 2, 0);
@@ -272,8 +274,8 @@ Test(walk, limit)
  */
 Test(walk, as_deep_as_the_budget)
 {
-	for (int minor = 13; minor <= 15; minor++) {
-		start(minor);
+	for (int version = IMAGE_FIRST_TABLE; version <= IMAGE_LAST_VERSION; version++) {
+		start(version);
 		host_set_knob(&max_frames, 64);
 		image__push(&image, IMAGE_MARKER, 0, 0, 0);
 		for (int i = 0; i < 64; i++)
@@ -301,8 +303,8 @@ Test(walk, as_deep_as_a_record_can_be)
 
 Test(walk, cycles)
 {
-	for (int minor = 8; minor <= 15; minor++) {
-		start(minor);
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		start(version);
 		push_ordinary();
 		for (size_t back = 0; back < image.depth; back++) {
 			/* The outermost frame was "called" by one of its callees, or by itself. */
@@ -352,10 +354,12 @@ Test(walk, garbage_pointers)
 		UINT64_MAX - 8,
 	};
 
-	for (int minor = 8; minor <= 15; minor++) {
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		int minor = image_minor(version);
+
 		if (minor == 11 || minor == 12)
 			continue; /* see eval_loop_that_has_not_set_its_frame */
-		start(minor);
+		start(version);
 		push_ordinary();
 		for (size_t i = 0; i < ARRAY_SIZE(garbage); i++) {
 			/*
@@ -626,8 +630,8 @@ Test(walk, random_bytes)
 	unsigned int seed = 7;
 
 	host_set_knob(&max_frames, 64);
-	for (int minor = 8; minor <= 15; minor++) {
-		start(minor);
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		start(version);
 		for (int round = 0; round < 2000; round++) {
 			struct pbp_target garbled = image.target.layout;
 			__u32 tgid = host.task.tgid;
@@ -659,12 +663,12 @@ Test(walk, random_bytes)
 /* A code object is freed and another one made at its address, between two samples. */
 Test(walk, recycled_code)
 {
-	for (int minor = 13; minor <= 15; minor++) {
-		start(minor);
+	for (int version = IMAGE_FIRST_TABLE; version <= IMAGE_LAST_VERSION; version++) {
+		start(version);
 		push_ordinary();
-		for (uint32_t version = 5000; version < 5100; version++) {
+		for (uint32_t number = 5000; number < 5100; number++) {
 			tick_again(true);
-			recycle(3, version);
+			recycle(3, number);
 			tick_again(true);
 			expect_whole("recycled");
 		}
@@ -774,11 +778,12 @@ static bool compare_cut(struct tail_reader *reader, size_t whole)
 
 Test(walk, agrees_with_user_space)
 {
-	for (int minor = 8; minor <= 15; minor++) {
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		int minor = image_minor(version);
 		struct tail_reader reader = {0};
 		uint32_t cut = 0, proved = 0;
 
-		start(minor);
+		start(version);
 		for (int round = 0; round < 1000; round++) {
 			size_t whole;
 

@@ -81,8 +81,10 @@ void code_cache__init(struct code_cache *cache, struct strtab *strings)
 
 void code_cache__clear(struct code_cache *cache)
 {
-	for (size_t i = 0; i < cache->codes.len; i++)
+	for (size_t i = 0; i < cache->codes.len; i++) {
 		free(cache->codes.items[i].table);
+		py_copies__free(&cache->codes.items[i].copies);
+	}
 	cache->codes.len = 0;
 	cache->offers.len = 0;
 	cache->table_bytes = 0;
@@ -621,8 +623,62 @@ int64_t py_code__lasti(const struct py_code *code, const struct py_offsets *offs
 	return lasti < code->code_bytes ? (int64_t)lasti : -1;
 }
 
+/* --- where threads have copies of the bytecode --- */
+
+void code_cache__begin_batch(struct code_cache *cache, struct py_target *target, bool readable)
+{
+	uint64_t generation;
+
+	cache->batch++;
+	if (!cache->copies_stamp || !readable)
+		return;
+	generation = py_copies__generation(&target->remote, &target->offsets, target->runtime);
+	cache->copies_stamp += generation != cache->copies_generation;
+	cache->copies_generation = generation;
+}
+
+static void read_copies(struct code_cache *cache, struct py_target *target, struct py_code *code)
+{
+	uint32_t ident;
+
+	if (!cache->copies_stamp) {
+		cache->copies_generation =
+			py_copies__generation(&target->remote, &target->offsets, target->runtime);
+		cache->copies_stamp = 1;
+	}
+	code->copies_stamp = cache->copies_stamp;
+	code->copies_batch = cache->batch;
+	py_copies__read(&code->copies, &target->remote, &target->offsets, code->address);
+	/* If another code object lies there now, they are its own. */
+	if (target->layout.co_ident_bytes == sizeof(ident) &&
+	    !remote__read(&target->remote, code->address + target->layout.co_ident, &ident, sizeof(ident)) &&
+	    ident != code->ident)
+		code->copies.starts.len = 0;
+}
+
+int64_t code_cache__lasti(struct code_cache *cache, struct py_target *target, uint32_t index, uint64_t instr,
+			  bool readable)
+{
+	struct py_code *code = &cache->codes.items[index];
+	int64_t lasti = py_code__lasti(code, &target->offsets, instr);
+	bool was_read;
+
+	if (lasti >= 0 || !py_copies__exist(&target->offsets))
+		return lasti;
+	if (code->copies_stamp == cache->copies_stamp || !readable)
+		lasti = py_copies__lasti(&code->copies, code->code_bytes, instr);
+	was_read = code->copies_stamp && code->copies_batch == cache->batch;
+	if (lasti < 0 && readable && !was_read) {
+		read_copies(cache, target, code);
+		lasti = py_copies__lasti(&code->copies, code->code_bytes, instr);
+	}
+	return lasti < 0 ? PY_LASTI_UNKNOWN : lasti;
+}
+
 uint32_t py_code__line(const struct py_code *code, const struct py_offsets *offsets, int64_t lasti)
 {
+	if (lasti == PY_LASTI_UNKNOWN)
+		return 0;
 	if (lasti < 0)
 		return code->first_line > 0 ? (uint32_t)code->first_line : 0;
 	return linetable__line(table_kind(offsets), code->table, code->table_len, code->first_line, lasti);

@@ -11,6 +11,7 @@
 #include "base/hmap.h"
 #include "base/strtab.h"
 #include "base/vec.h"
+#include "py/copies.h"
 #include "py/target.h"
 
 #include <stdbool.h>
@@ -36,6 +37,9 @@ struct py_code {
 	uint32_t code_bytes; /* length of the bytecode */
 	uint8_t *table;	     /* line table; owned */
 	uint32_t table_len;
+	struct py_copies copies; /* of the bytecode, if a thread was seen on one */
+	uint32_t copies_stamp;	 /* ... as of the cache's copies_stamp, 0 = never read */
+	uint32_t copies_batch;	 /* ... and batch */
 };
 
 struct code_cache {
@@ -45,6 +49,9 @@ struct code_cache {
 	struct hmap index;	     /* of (address, identity) -> index in codes */
 	py_addr code_type;	     /* PyCode_Type of the process, once seen */
 	size_t table_bytes;
+	uint64_t copies_generation; /* py_copies__generation() ... */
+	uint32_t copies_stamp;	    /* ... and how often it has changed; 0 = no copy was met */
+	uint32_t batch;
 };
 
 void code_cache__init(struct code_cache *cache, struct strtab *strings);
@@ -70,5 +77,16 @@ uint32_t code_cache__find(const struct code_cache *cache, py_addr code, uint32_t
  * started, or garbage.
  */
 int64_t py_code__lasti(const struct py_code *code, const struct py_offsets *offsets, uint64_t instr);
-/* Line executing there: the first line for -1, 0 where the table has none. */
+
+/*
+ * The same for the code object at `index`, where threads have copies of the bytecode: PY_LASTI_UNKNOWN when it lies in
+ * none that is there (any more). Reads the process, if that may be, for what is not known yet; for each code object
+ * once between two calls of code_cache__begin_batch().
+ */
+#define PY_LASTI_UNKNOWN -2 /* somewhere in the function */
+int64_t code_cache__lasti(struct code_cache *cache, struct py_target *target, uint32_t index, uint64_t instr,
+			  bool readable);
+void code_cache__begin_batch(struct code_cache *cache, struct py_target *target, bool readable);
+
+/* Line executing there: the first line for -1, 0 where the table has none, and for PY_LASTI_UNKNOWN. */
 uint32_t py_code__line(const struct py_code *code, const struct py_offsets *offsets, int64_t lasti);

@@ -20,14 +20,15 @@
  * holds a pointer to a _PyCFrame, and that the frame, where there is cframe_current_frame (3.11, 3.12).
  * frame_instr: see lasti_unit. frame_entry: a byte that is set if C called (3.11). frame_state: a byte that
  * tells whether the frame is being executed (frame objects, to 3.10). code_linetable is co_lnotab to 3.9,
- * code_bytecode a bytes object (to 3.10).
+ * code_bytecode a bytes object (to 3.10). code_co_tlbc, frame_tlbc_index and interp_tlbc_generation: copies of the
+ * bytecode for each thread (py/copies.h; free-threaded builds from 3.14 on).
  */
 /* clang-format off */
 #define PY_OFFSETS(X)                                                                                        \
 	X(runtime_interpreters_head) X(runtime_finalizing) X(runtime_auto_tss_key) X(runtime_main_thread)    \
 	X(runtime_current_tstate) X(runtime_gc_collecting)                                                   \
 	X(interp_id) X(interp_next) X(interp_threads_head) X(interp_gc_collecting) X(interp_generation)      \
-	X(interp_ceval_gil)                                                                                  \
+	X(interp_ceval_gil) X(interp_tlbc_generation)                                                        \
 	X(thread_size) X(thread_prev) X(thread_next) X(thread_interp) X(thread_current_frame)                \
 	X(thread_base_frame) X(thread_thread_id) X(thread_native_thread_id) X(thread_datastack_chunk)        \
 	X(thread_datastack_top) X(thread_status) X(thread_state) X(thread_holds_gil) X(thread_gil_requested) \

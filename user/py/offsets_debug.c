@@ -4,7 +4,7 @@
  * means what is fixed inside one minor version once it is final and moves between minors, so there is one
  * column per minor. Sources: Include/internal/pycore_debug_offsets.h at tags v3.13.0, v3.14.0, v3.15.0, laid
  * out by compiling offsetof() against each, and compared with the tables of running
- * processes: 3.13.0, 3.13.18, 3.14.10, 3.15.2 and 3.15.2 debug. Invariant: every value that leaves here lies
+ * processes: 3.13.0, 3.13.18, 3.14.10, 3.15.2 and 3.15.2 debug; of free-threaded builds, 3.13.15. Invariant: every value that leaves here lies
  * inside its struct, is aligned, and shares no byte with another field; whether it is true is for verify.c to
  * find out on the live process.
  */
@@ -19,7 +19,11 @@
 #define MINORS		 (PY_DEBUG_LAST_MINOR - PY_DEBUG_FIRST_MINOR + 1)
 #define FREE_THREADED_AT 16 /* u64, in all versions */
 
-/* What a free-threaded PyObject is longer than one of a GIL build (Include/object.h). */
+/*
+ * PyObject with the GIL, and what it is longer in a free-threaded build (Include/object.h): the owner's thread, a
+ * mutex, two reference counts.
+ */
+#define OBJECT_BYTES	     16
 #define FREE_THREADED_HEADER 16
 
 #define ABSENT 0xffff
@@ -72,6 +76,8 @@ static const struct {
  */
 #define CONSTANT(v313, v314, v315) .is_constant = true, .at = {v313, v314, v315}
 #define IN_OBJECT		   .in_object = true
+/* Only free-threaded builds of 3.14 and later have it; elsewhere the table holds 0. */
+#define FREE_THREADED .only_free_threaded = true
 
 struct field {
 	const char *name;
@@ -79,7 +85,7 @@ struct field {
 	uint8_t within;	  /* enum py_struct */
 	uint8_t width;	  /* bytes of the field itself */
 	bool is_constant; /* `at` holds values, not positions */
-	bool in_object;
+	bool in_object, only_free_threaded;
 	uint16_t at[MINORS];
 };
 
@@ -175,12 +181,10 @@ static const struct field fields[] = {
 	FIELD(float_value, FLOAT, "float_object.ob_fval", 8, AT(480, 560, 656)),
 	FIELD(long_tag, LONG, "long_object.lv_tag", 8, AT(496, 576, 672)),
 	FIELD(long_digits, LONG, "long_object.ob_digit", 4, AT(504, 584, 680)),
-};
 
-/* Only free-threaded builds of 3.14 and later have these; elsewhere the table holds 0. */
-static const struct field free_threaded_fields[] = {
-	FIELD(frame_tlbc_index, FRAME, "interpreter_frame.tlbc_index", 4, AT(ABSENT, 304, 368)),
-	FIELD(code_co_tlbc, CODE, "code_object.co_tlbc", 8, AT(ABSENT, 392, 456)),
+	FIELD(interp_tlbc_generation, INTERPRETER, "interpreter_state.tlbc_generation", 4, AT(ABSENT, 168, 168), FREE_THREADED),
+	FIELD(frame_tlbc_index, FRAME, "interpreter_frame.tlbc_index", 4, AT(ABSENT, 304, 368), FREE_THREADED),
+	FIELD(code_co_tlbc, CODE, "code_object.co_tlbc", 8, AT(ABSENT, 392, 456), FREE_THREADED),
 };
 /* clang-format on */
 
@@ -255,7 +259,7 @@ static int decode_field(struct decoder *decoder, const struct field *field)
 	uint64_t offset;
 	int err;
 
-	if (source == ABSENT)
+	if (source == ABSENT || (field->only_free_threaded && !decoder->out->free_threaded))
 		return 0;
 	offset = field->is_constant ? source : value_at(decoder, source);
 	if (field->in_object && decoder->out->free_threaded)
@@ -266,10 +270,10 @@ static int decode_field(struct decoder *decoder, const struct field *field)
 	return err;
 }
 
-static int decode_fields(struct decoder *decoder, const struct field *list, size_t count)
+static int decode_fields(struct decoder *decoder)
 {
-	for (size_t i = 0; i < count; i++) {
-		int err = decode_field(decoder, &list[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		int err = decode_field(decoder, &fields[i]);
 
 		if (err)
 			return err;
@@ -344,10 +348,27 @@ static int check_headers(struct decoder *decoder)
 	    out->unicode_compact_size < ascii || out->unicode_compact_size > decoder->sizes[STRUCT_UNICODE])
 		return refuse(decoder, "unicode_object.asciiobject_size (%u) contradicts its fields", ascii);
 	if (out->frame_owner >= out->frame_localsplus || out->frame_instr >= out->frame_localsplus ||
-	    out->frame_previous >= out->frame_localsplus || out->frame_executable >= out->frame_localsplus)
+	    out->frame_previous >= out->frame_localsplus ||
+	    out->frame_executable >= out->frame_localsplus ||
+	    (out->frame_tlbc_index != PY_ABSENT && out->frame_tlbc_index >= out->frame_localsplus))
 		return refuse(decoder, "interpreter_frame.localsplus (%u) lies before other fields",
 			      out->frame_localsplus);
 	return 0;
+}
+
+/*
+ * Does the flag tell the truth? The constants for fields that the table lacks hang on it; with Py_TRACE_REFS, a debug
+ * option that puts two pointers before every object, they would not hold either.
+ */
+static int check_build(struct decoder *decoder)
+{
+	bool free_threaded = decoder->out->free_threaded;
+	uint32_t size = decoder->sizes[STRUCT_OBJECT];
+
+	if (size == OBJECT_BYTES + (free_threaded ? FREE_THREADED_HEADER : 0))
+		return 0;
+	return refuse(decoder, "pyobject.size (%u) is not that of a %s build", size,
+		      free_threaded ? "free-threaded" : "GIL");
 }
 
 static void set_all_absent(struct py_offsets *out)
@@ -390,9 +411,7 @@ int py_debug_offsets__decode(struct py_offsets *out, uint32_t minor, const uint8
 		return refuse(&decoder, "free_threaded cannot be %llu", (unsigned long long)free_threaded);
 	out->free_threaded = free_threaded;
 
-	err = decode_sizes(&decoder) ?: decode_fields(&decoder, fields, ARRAY_SIZE(fields));
-	if (!err && out->free_threaded)
-		err = decode_fields(&decoder, free_threaded_fields, ARRAY_SIZE(free_threaded_fields));
+	err = decode_sizes(&decoder) ?: check_build(&decoder) ?: decode_fields(&decoder);
 	if (err)
 		return err;
 	derive(&decoder, minor);

@@ -128,15 +128,6 @@ static void judge_table(struct py_probe *probe, const uint8_t *table, size_t len
 		probe->verdict = err == -ENOTSUP ? PY_ATTACH_UNSUPPORTED : PY_ATTACH_CORRUPT;
 }
 
-/* Whatever else its table says. */
-static void refuse_free_threaded(struct py_probe *probe)
-{
-	probe->verdict = PY_ATTACH_UNSUPPORTED;
-	snprintf(probe->reason, sizeof(probe->reason),
-		 "the free-threaded build of Python 3.%u is not supported",
-		 py_version_minor(probe->offsets.version));
-}
-
 void py_probe__run(struct py_probe *probe, struct remote *remote, py_addr runtime)
 {
 	uint8_t table[PY_DEBUG_OFFSETS_MAX];
@@ -148,7 +139,4 @@ void py_probe__run(struct py_probe *probe, struct remote *remote, py_addr runtim
 	judge_table(probe, table, segment.got);
 	if (probe->verdict == PY_ATTACH_OK)
 		py_probe__look(probe, remote, runtime);
-	if (probe->offsets.free_threaded &&
-	    (probe->verdict == PY_ATTACH_OK || probe->verdict == PY_ATTACH_CORRUPT))
-		refuse_free_threaded(probe);
 }

@@ -70,6 +70,7 @@ void unwinder__free(struct unwinder *unwinder)
 	vec__free(&unwinder->gils);
 	vec__free(&unwinder->segments);
 	hmap__free(&unwinder->idents);
+	hmap__free(&unwinder->in_copies);
 	hmap__free(&unwinder->calls);
 	hmap__free(&unwinder->codes);
 	page_cache__free(&unwinder->pages);

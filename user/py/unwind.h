@@ -173,6 +173,7 @@ struct unwinder {
 	bool want_gils;		 /* read who holds the GILs; a caller's choice, for the next reading */
 	struct hmap idents;	 /* code object -> identity << 32 | stamp of the interpreter's generation */
 	struct hmap codes;	 /* code objects that were seen -> their length in code units */
+	struct hmap in_copies;	 /* instructions that lie in a thread's copy of the bytecode (py/copies.h) */
 	struct hmap calls;	 /* instructions that are known to have called a function: hash of the two */
 	struct page_cache pages; /* of what is read one by one while a prediction is made */
 	size_t thread_bytes;	 /* of a thread state to read */

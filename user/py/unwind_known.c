@@ -6,6 +6,7 @@
 #include "py/unwind_parts.h"
 
 #include "base/util.h"
+#include "py/copies.h"
 #include "py/frame_view.h"
 #include "py/ident.h"
 
@@ -14,6 +15,7 @@
 #define IDENTS_MAX	 8192
 #define KNOWN_IDENTS_MAX 65536
 #define KNOWN_CODES_MAX	 65536
+#define IN_COPIES_MAX	 65536
 
 /* The first code object met tells where the type of all is; py/verify.c may have met one at the attach. */
 static bool is_code_type(struct py_target *target, py_addr type)
@@ -52,20 +54,42 @@ bool unwind_is_code(struct unwinder *unwinder, py_addr code)
 	return true;
 }
 
+/* Does it lie in a copy of the bytecode that belongs to a thread? Those that did once are remembered. */
+static bool fits_copy(struct unwinder *unwinder, const struct pbp_frame *frame, uint64_t units)
+{
+	struct py_target *target = unwinder->target;
+	uint64_t key = hmap_mix(frame->code) ^ frame->instr;
+	struct py_copies copies = {0};
+	bool fits;
+
+	if (hmap__get(&unwinder->in_copies, key))
+		return true;
+	py_copies__read(&copies, &target->remote, &target->offsets, frame->code);
+	fits = units < UINT32_MAX / 2 && py_copies__lasti(&copies, 2 * units, frame->instr) >= 0;
+	py_copies__free(&copies);
+	if (unwinder->in_copies.len >= IN_COPIES_MAX)
+		hmap__clear(&unwinder->in_copies);
+	if (fits)
+		hmap__set(&unwinder->in_copies, key, 1);
+	return fits;
+}
+
 /*
  * Does the instruction pointer of a frame that changed lie in its code? The two are written one after the
- * other. Free-threaded builds keep copies of the bytecode elsewhere.
+ * other.
  */
-static bool instr_fits(const struct unwinder *unwinder, const struct pbp_frame *frame)
+static bool instr_fits(struct unwinder *unwinder, const struct pbp_frame *frame)
 {
 	const struct py_offsets *offsets = &unwinder->target->offsets;
 	const uint64_t *units = hmap__get(&unwinder->codes, frame->code);
 
-	if (offsets->code_adaptive == PY_ABSENT || unwinder->target->layout.fr_instr_is_index ||
-	    offsets->code_co_tlbc != PY_ABSENT)
+	if (offsets->code_adaptive == PY_ABSENT || unwinder->target->layout.fr_instr_is_index)
 		return true;
+	if (!units)
+		return false;
 	/* Before 3.13 a frame that has not started points one unit before its code. */
-	return units && frame->instr + 2 - (frame->code + offsets->code_adaptive) <= 2 * *units + 2;
+	return frame->instr + 2 - (frame->code + offsets->code_adaptive) <= 2 * *units + 2 ||
+	       (py_copies__exist(offsets) && fits_copy(unwinder, frame, *units));
 }
 
 static uint32_t stamp_of(const struct unwind_interp *interp)

@@ -9,6 +9,7 @@
 #include "py/verify.h"
 
 #include "base/util.h"
+#include "py/copies.h"
 #include "py/runtime.h"
 #include "py/threads.h"
 
@@ -80,6 +81,22 @@ static bool is_in_bytecode(const struct py_offsets *offsets, py_addr code, const
 	return units <= MAX_UNITS && instr + ahead >= start && instr <= start + CODE_UNIT * units;
 }
 
+/* ... or in a copy that belongs to a thread? */
+static bool is_in_copy(struct verifier *verifier, py_addr code, const uint8_t *bytes, py_addr instr)
+{
+	const struct py_offsets *offsets = verifier->offsets;
+	uint64_t units = load_u64(bytes + offsets->var_object_size);
+	struct py_copies copies = {0};
+	bool found;
+
+	if (!py_copies__exist(offsets) || units > MAX_UNITS)
+		return false;
+	py_copies__read(&copies, &verifier->target->remote, offsets, code);
+	found = py_copies__lasti(&copies, CODE_UNIT * units, instr) >= 0;
+	py_copies__free(&copies);
+	return found;
+}
+
 /* The same where the frame has an index into a bytes object, -1 before it starts. */
 static bool is_in_bytes(struct verifier *verifier, py_addr bytecode, int32_t index)
 {
@@ -98,6 +115,7 @@ static bool check_instr(struct verifier *verifier, py_addr code, const uint8_t *
 
 	if (!offsets->lasti_unit)
 		return is_in_bytecode(offsets, code, bytes, instr) ||
+		       is_in_copy(verifier, code, bytes, instr) ||
 		       contradict(verifier, "interpreter_frame.instr_ptr lies outside its code_object");
 	return is_in_bytes(verifier, load_u64(bytes + offsets->code_bytecode), (int32_t)instr) ||
 	       contradict(verifier, "frame.f_lasti lies outside its code_object");

@@ -42,6 +42,7 @@ struct lane {
 	bool has_stack; /* false: a thread without thread state */
 	bool shares;	/* its thread has another thread state too */
 	bool found;	/* in the last lists */
+	bool looked_at;	/* whether it runs */
 	pid_t tid;
 	struct task_probe probe;
 	struct stopped_task stopped;
@@ -545,6 +546,11 @@ static bool is_outer_state(const struct polled *polled, const struct lane *lane)
 	return false;
 }
 
+static bool is_free_threaded(const struct polled *polled)
+{
+	return polled->process->target.offsets.free_threaded;
+}
+
 static int take_lane(struct poller *poller, struct polled *polled, struct lane *lane, uint64_t now)
 {
 	struct thread_stack *stack = &lane->stack;
@@ -553,6 +559,8 @@ static int take_lane(struct poller *poller, struct polled *polled, struct lane *
 		return send_sample(poller, polled, lane, now, PBP_STATUS_NO_TSTATE);
 	if (is_outer_state(polled, lane))
 		return 0;
+	if (lane->probe.fd < 0 && is_free_threaded(polled) && !(stack->flags & PBP_SAMPLE_ATTACHED))
+		return 0; /* waiting, as far as can be told */
 	switch (stack->result) {
 	case UNWIND_OK:
 		poller->counts.moved += stack->moved ? lane->weight : 0;
@@ -583,17 +591,21 @@ static uint64_t next_random(struct poller *poller)
 	return poller->random * 0x2545f4914f6cdd1dull;
 }
 
-/* Does it run? Threads that no file could be opened for are taken for waiting unless they hold the GIL. */
+/*
+ * Does it run? Threads that no file could be opened for are taken for waiting unless they hold the GIL; where there
+ * is none, those that are attached are taken for running (take_lane).
+ */
 static bool is_running(struct polled *polled, struct lane *lane, bool holds_gil)
 {
 	struct task_look look = task_probe__look(&lane->probe);
 
+	lane->looked_at = true;
 	if (look.state == TASK_GONE) {
 		polled->stale = true;
 		return false;
 	}
 	if (look.state == TASK_UNKNOWN)
-		return holds_gil;
+		return holds_gil || (lane->has_stack && is_free_threaded(polled));
 	if (look.state == TASK_RUNNING)
 		lane->waited = 0;
 	else if (lane->waited < ACTIVE_LOOKS)
@@ -693,14 +705,19 @@ static bool is_paid_for(const struct poller *poller, size_t count, const struct 
 	return false;
 }
 
-/* Leaves out what the CPU time does not pay for. False: that is all that there was. */
+/*
+ * Leaves out what the CPU time does not pay for, whichever: where more threads are ready to run than there are CPUs
+ * for, none is to come before the others. False: that is all that there was.
+ */
 static bool spend_credit(struct poller *poller, struct polled *polled)
 {
 	size_t kept = 0, count = poller->chosen.len;
 
 	for (size_t i = 0; i < count; i++) {
-		struct lane *lane = poller->chosen.items[i];
+		size_t drawn = i + next_random(poller) % (count - i);
+		struct lane *lane = poller->chosen.items[drawn];
 
+		poller->chosen.items[drawn] = poller->chosen.items[i];
 		if (!is_paid_for(poller, kept, lane)) {
 			if (polled->credit < lane->weight) {
 				poller->counts.waiting += lane->weight;
@@ -820,6 +837,20 @@ static int choose_holders(struct poller *poller, struct polled *polled)
 	return err;
 }
 
+/* Without a GIL: threads that were not known when the others were looked at. */
+static int choose_new(struct poller *poller, struct polled *polled)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < polled->active.len && is_free_threaded(polled) && !err; i++) {
+		struct lane *lane = polled->active.items[i];
+
+		if (!lane->looked_at && is_running(polled, lane, false))
+			err = choose(poller, lane, 1);
+	}
+	return err;
+}
+
 /* Lists of threads whose first one is not the one that was first. */
 static void notice_new_threads(struct polled *polled)
 {
@@ -846,7 +877,7 @@ static int find_holders(struct poller *poller, struct polled *polled)
 {
 	int err = 0;
 
-	if (!polled->unwinder.want_gils && !has_attached(poller)) {
+	if (!polled->unwinder.want_gils && polled->unwinder.gils.len && !has_attached(poller)) {
 		polled->unwinder.want_gils = true;
 		err = unwinder__read(&polled->unwinder, NULL, 0);
 	}
@@ -886,7 +917,8 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 	if (!err && polled->stale && is_due(polled, now)) {
 		polled->unwinder.want_gils = true;
 		err = refresh(poller, polled, now) ?: unwinder__read(&polled->unwinder, NULL, 0)
-						   ?: choose_holders(poller, polled);
+						   ?: choose_holders(poller, polled)
+						   ?: choose_new(poller, polled);
 	}
 	polled->running += poller->chosen.len;
 	err = err ?: activate_chosen(poller, polled);

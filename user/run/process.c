@@ -69,9 +69,9 @@ static void log_target(const struct process *process)
 {
 	char version[24];
 
-	log_dbg("process", "%d: Python %s, _PyRuntime by %s, thread state: %s", process->pid,
+	log_dbg("process", "%d: Python %s%s, _PyRuntime by %s, thread state: %s", process->pid,
 		py_version_format(process->target.offsets.version, version, sizeof(version)),
-		process->target.how, process->target.slot_how);
+		process->target.offsets.free_threaded ? "t" : "", process->target.how, process->target.slot_how);
 }
 
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size)

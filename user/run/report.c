@@ -128,8 +128,8 @@ static void format_samples(const struct report *report, struct buf *out)
 			  counts->tails_completed, plural(counts->tails_completed), report->max_frames);
 }
 
-/* Does every process tell who holds its GIL? */
-static bool knows_gil(const struct report *report)
+/* Does every process tell who holds its GIL, or which threads are attached where there is none? */
+static bool knows_attached(const struct report *report)
 {
 	for (size_t i = 0; i < report->process_count; i++) {
 		const struct pbp_target *layout = &report->processes[i].target.layout;
@@ -140,13 +140,32 @@ static bool knows_gil(const struct report *report)
 	return true;
 }
 
+static size_t count_free_threaded(const struct report *report)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < report->process_count; i++)
+		count += report->processes[i].target.offsets.free_threaded;
+	return count;
+}
+
+/* To run Python a thread has to be attached. That is to hold the GIL, but in free-threaded builds. */
+static const char *attached_words(const struct report *report)
+{
+	size_t free_threaded = count_free_threaded(report);
+
+	if (!free_threaded)
+		return "holding the GIL";
+	return free_threaded == report->process_count ? "attached" : "holding the GIL or attached";
+}
+
 static void format_state(const struct report *report, struct buf *out)
 {
 	const struct symbolize_counts *counts = &report->counts;
 
-	if (knows_gil(report))
-		buf__addf(out, "  state      %.1f%% holding the GIL",
-			  percent(counts->attached, counts->samples));
+	if (knows_attached(report))
+		buf__addf(out, "  state      %.1f%% %s", percent(counts->attached, counts->samples),
+			  attached_words(report));
 	else
 		buf__adds(out, "  state      who held the GIL is not known");
 	buf__addf(out, ", %.1f%% collecting garbage, %.1f%% with an exception set",

@@ -126,8 +126,6 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 
 /* --- stacks --- */
 
-#define LASTI_UNKNOWN -2 /* somewhere in the function */
-
 /* Frame id of a code object at an offset in its bytecode. */
 static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
 			 int64_t lasti)
@@ -146,7 +144,7 @@ static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process,
 		.kind = FRAME_PYTHON,
 		.function = code->function,
 		.file = code->file,
-		.line = lasti == LASTI_UNKNOWN ? 0 : py_code__line(code, &process->target.offsets, lasti),
+		.line = py_code__line(code, &process->target.offsets, lasti),
 		.first_line = code->first_line > 0 ? code->first_line : 0,
 	};
 	id = frame_table__add(&symbolizer->profile->frames, &frame);
@@ -159,9 +157,9 @@ static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process,
 static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
 			 uint64_t instr)
 {
-	const struct py_code *code = &process->codes.codes.items[code_index];
+	int64_t lasti = code_cache__lasti(&process->codes, &process->target, code_index, instr, process->attached);
 
-	return frame_of(symbolizer, process, code_index, py_code__lasti(code, &process->target.offsets, instr));
+	return frame_of(symbolizer, process, code_index, lasti);
 }
 
 /* Frame id of a raw frame; UINT32_MAX for one that is not to be shown. */
@@ -178,7 +176,7 @@ static uint32_t raw_frame_id(struct symbolizer *symbolizer, struct process *proc
 	if (state != PY_CODE_OK)
 		return symbolizer->unreadable;
 	*code_index = index;
-	return raw->flags & PBP_FRAME_MOVED ? frame_of(symbolizer, process, index, LASTI_UNKNOWN)
+	return raw->flags & PBP_FRAME_MOVED ? frame_of(symbolizer, process, index, PY_LASTI_UNKNOWN)
 					    : frame_at(symbolizer, process, index, raw->instr);
 }
 
@@ -499,8 +497,14 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 
 int symbolizer__flush_batch(struct symbolizer *symbolizer)
 {
-	int err = resolve_stacks(symbolizer);
+	int err;
 
+	for (size_t i = 0; i < symbolizer->processes.len; i++) {
+		struct process *process = symbolizer->processes.items[i];
+
+		code_cache__begin_batch(&process->codes, &process->target, process->attached);
+	}
+	err = resolve_stacks(symbolizer);
 	symbolizer->batch++;
 	symbolizer->batch_start_ns = proc__own_cpu_ns();
 	symbolizer->tails.len = 0;
