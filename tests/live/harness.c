@@ -337,6 +337,16 @@ const char *profiler_path(void)
 	return path;
 }
 
+const char *public_profiler(void)
+{
+	static char path[CHILD_PATH];
+
+	snprintf(path, sizeof(path), "%s/pybpfprof", scratch_folder(""));
+	copy_file(profiler_path(), path);
+	chmod(path, 0755);
+	return path;
+}
+
 static struct child *start_profiler(const char *const *args, const char *const *env)
 {
 	const char *argv[32] = {profiler_path()};

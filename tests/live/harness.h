@@ -113,6 +113,9 @@ struct run {
 /* The program under test: as built beside the tests, or what PYBPFPROF names, such as the one of ASAN=1. */
 const char *profiler_path(void);
 
+/* A copy of it where anybody may run it. */
+const char *public_profiler(void);
+
 /* Starts `pybpfprof ARGS...`; the words end with NULL. */
 #define profiler(...) profiler__start((const char *const[]){__VA_ARGS__, NULL})
 struct child *profiler__start(const char *const *args);

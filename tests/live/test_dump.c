@@ -556,7 +556,7 @@ static const char hostile_files[] =
 	"for name in ('/dev/zero', '/dev/tty', 'fifo', os.path.dirname(__file__) + '/fifo', "
 	"'/proc/self/environ',\n"
 	"             '/proc/kmsg', '../../../../../../etc/passwd', '/', '', 'x\\x1b[31m\\n', 'y' * 5000,\n"
-	"             os.path.dirname(__file__) + '/link', '\\udcff', '/proc/1/root/etc/passwd'):\n"
+	"             os.path.dirname(__file__) + '/link', '\\udcff', '/proc/1/cwd/etc/passwd'):\n"
 	"    function = call(function, name)\n"
 	"os.chdir(os.path.dirname(__file__))\n"
 	"function()\n";

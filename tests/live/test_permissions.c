@@ -20,17 +20,6 @@ static const char of_another_user[] = "import os\n"
 				      "    while True: sum(range(200))\n"
 				      "spin()\n";
 
-/* The profiler where anybody may run it. */
-static const char *public_profiler(void)
-{
-	static char path[CHILD_PATH];
-
-	snprintf(path, sizeof(path), "%s/pybpfprof", scratch_folder(""));
-	copy_file(profiler_path(), path);
-	chmod(path, 0755);
-	return path;
-}
-
 /* `wrapper` ends by running its arguments; {program} -p PID -d 0.3 -q is added. */
 static struct run *run_wrapped(const char *const *wrapper, const char *program, pid_t pid)
 {

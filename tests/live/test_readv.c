@@ -29,16 +29,6 @@ static const char as_another_user[] = "import os, sys\n"
 				      "print('ready', flush=True)\n"
 				      "outer()\n";
 
-static const char *public_profiler(void)
-{
-	static char path[CHILD_PATH];
-
-	snprintf(path, sizeof(path), "%s/pybpfprof", scratch_folder(""));
-	copy_file(profiler_path(), path);
-	chmod(path, 0755);
-	return path;
-}
-
 static struct run *run_words(const char *const *argv, const char *file)
 {
 	return profiler__finish(child__start(&(struct child_config){.argv = argv}), file);

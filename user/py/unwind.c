@@ -3,7 +3,7 @@
  * One reading after the other until every stack is known, torn for good, or gone (unwind_parts.h tells what a
  * reading is made of).
  *
- * Where frames show whether they have returned (3.13 and later, py/frame_view.h), one copy will do: it is taken
+ * Where frames show whether they have returned (py/frame_view.h), one copy will do: it is taken
  * within some 0.1 us, and what is not as in the last stack stands for a call only if that call is known. Else, and
  * where that fails, the two copies on both sides of the thread state have to agree.
  */

@@ -9,7 +9,7 @@
  * the last reading; what the prediction lacks is looked up and the reading repeated. A stack that changed
  * during every one of a bounded number of readings is torn, and told so.
  *
- * From 3.13 on frames show whether they have returned (py/frame_view.h). Then the last copy is left out as long as
+ * Frames show whether they have returned (py/frame_view.h). So the last copy is left out as long as
  * the stack is as it was or differs by calls that are known to be made; of stacks that change all the time, what
  * one copy shows is enough under the same condition.
  */

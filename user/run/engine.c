@@ -46,6 +46,7 @@ static int open_poller(struct engine *engine, const struct engine_config *config
 {
 	struct poller_config poller_config = {.rate_hz = config->rate_hz,
 					      .want_names = config->want_names,
+					      .empty = config->program == SAMPLER_EMPTY,
 					      .blocking = config->blocking,
 					      .frame_marker = config->frame_marker};
 
