@@ -169,8 +169,11 @@ EACH_WITH_TABLE(runtime, replaced_executable)
 	const struct python *other = pick(python->minor == 13 ? "3.14" : "3.13", "debian");
 	struct executable copy = copy_executable(python, "py"), second = copy_executable(other, "py");
 	struct target *target = start(python, "spin.py", .interpreter = copy.inside);
+	char beside[CHILD_PATH + 8];
 
-	check(!rename(second.path, copy.path), "rename");
+	snprintf(beside, sizeof(beside), "%s.new", copy.path);
+	copy_file(second.path, beside);
+	check(!rename(beside, copy.path), "rename");
 	check_found(target, target->pid, spin);
 }
 
@@ -184,7 +187,7 @@ EACH_WITH_TABLE(runtime, other_file_at_the_path)
 
 	snprintf(original, sizeof(original), "%s%s", python->root, executable_of(python));
 	snprintf(script, sizeof(script), "mount --bind %s %s && exec \"$0\" \"$@\"", original, copy.path);
-	target = start(python, "spin.py", .interpreter = copy.inside,
+	target = start(python, "spin.py", .interpreter = copy.path + strlen(python->root),
 		       .wrapper = {"unshare", "-m", "sh", "-c", script});
 	check_found(target, target->pid, spin);
 }
