@@ -141,8 +141,13 @@ EACH_PYTHON(readv, blocking)
 	double y = percent(run, stacks__with(&run->stacks, "y"));
 
 	check(x > 20 && fabs(x - y) < 10, "x is in %.2f %%, y in %.2f %%", x, y);
-	/* Those that did not stop in time are read as they run. */
-	check(number_before(run->err, " torn") < 0.02 * run->report.samples, "torn: %s", run->err);
+	/*
+	 * Those that did not stop in time are read as they run. 3.13t specialises no calls, so that what was called is
+	 * not to be told there by the caller's bytecode (py/unwind_known.c).
+	 */
+	check(number_before(run->err, " torn") <
+		      (python->free_threaded && python->minor == 13 ? 0.2 : 0.02) * run->report.samples,
+	      "torn: %s", run->err);
 	check_runs(target->pid);
 }
 
