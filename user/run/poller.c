@@ -764,6 +764,15 @@ static bool is_young(const struct lane *lane, uint64_t now)
 	return !lane->has_stack && now - lane->found_ns < YOUNG_NS;
 }
 
+/* No stack is read twice at once. */
+static bool is_chosen(const struct poller *poller, const struct lane *lane)
+{
+	for (size_t i = 0; i < poller->chosen.len; i++)
+		if (poller->chosen.items[i] == lane)
+			return true;
+	return false;
+}
+
 /* A thread that had no thread state when it was found may have got one since: look again before it is sampled. */
 static int look_again_at_young(struct poller *poller, struct polled *polled, uint64_t now)
 {
@@ -786,7 +795,7 @@ static int look_again_at_young(struct poller *poller, struct polled *polled, uin
 
 		if (!lane && index)
 			lane = polled->lanes.items[*index];
-		if (lane)
+		if (lane && !is_chosen(poller, lane))
 			err = choose(poller, lane, then->weight);
 	}
 	vec__free(&chosen);
