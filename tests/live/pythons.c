@@ -13,8 +13,8 @@
 
 #define MAX_PYTHONS 64
 
-const char *const PYTHONS_REQUIRED[] = {"3.13", "3.13t", "3.14", "3.15", "3.15-dbg", NULL};
-const char *const PYTHONS_FREE_THREADED[] = {"3.14t", "3.15t", NULL};
+const char *const PYTHONS_REQUIRED[] = {"3.13", "3.14", "3.15", "3.15-dbg", NULL};
+const char *const PYTHONS_FREE_THREADED[] = {"3.13t", "3.14t", "3.15t", NULL};
 const char *const PYTHONS_OLD[] = {"3.8", "3.9", "3.10", "3.11", "3.12", NULL};
 
 static bool parse_line(struct python *python, const char *line)

@@ -51,7 +51,8 @@ static void check_has(const char *text, const char *what)
 
 /* --- where BPF is not permitted --- */
 
-EACH_PYTHON(readv, an_ordinary_user)
+/* Those of pyenv lie in a home that others may not enter. */
+EACH_WITH_TABLE(readv, an_ordinary_user)
 {
 	struct target *target = start(python, "user.py", .text = as_another_user);
 	char file[CHILD_PATH];
@@ -106,7 +107,7 @@ LIVE_TEST(readv, process_of_another_user)
 /* --- threads --- */
 
 /* 200 threads asleep beside a busy one: they are not what is sampled, and they cost next to nothing. */
-EACH_PYTHON(readv, many_idle_threads)
+EACH_KIND(readv, many_idle_threads)
 {
 	struct run *run =
 		profile(start(python, "fixedwork.py", .args = {"--frames", "30", "--threads", "200"}),
@@ -132,7 +133,7 @@ static void check_runs(pid_t pid)
 	check(false, "the target is in state %c", state);
 }
 
-EACH_PYTHON(readv, blocking)
+EACH_WITH_TABLE(readv, blocking)
 {
 	struct target *target = start(python, "chains.py");
 	struct run *run =

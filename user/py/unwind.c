@@ -433,7 +433,8 @@ static void begin(struct unwinder *unwinder, struct thread_stack *stack)
 		stack->idents.len = 0; /* asked for again only if the generation has moved */
 	stack->work.done = stack->work.held = stack->work.learned = false;
 	/* One copy will do where its frames show that they are what they seem. */
-	stack->work.light = frames_show_life(&unwinder->target->offsets) && stack->last_frames.len;
+	stack->work.light =
+		!stack->still && frames_show_life(&unwinder->target->offsets) && stack->last_frames.len;
 	stack->work.same = 0;
 	stack->work.marked =
 		stack->work.light && stack->marker.frame && stack->marker.index < stack->last_frames.len;

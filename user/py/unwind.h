@@ -74,6 +74,7 @@ struct unwind_ident {
 
 struct thread_stack {
 	struct py_thread thread; /* whose; set by thread_stack__init */
+	bool still;		 /* the thread is stopped: what is there now is its stack; set by the caller */
 	/* The last reading: */
 	enum unwind_result result;
 	VEC(struct pbp_frame) frames; /* leaf first; with the leaf's own instr */

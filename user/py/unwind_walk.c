@@ -71,7 +71,7 @@ static bool is_stable(const struct unwinder *unwinder, const struct thread_stack
 
 	if (!unwind_same_call(&step->before, &step->after))
 		return false;
-	return !frames_show_life(offsets) ||
+	return stack->still || !frames_show_life(offsets) ||
 	       ((stack->work.light ||
 		 frame_is_live(offsets, &step->before, step->bytes + stack->copy_bytes, is_caller)) &&
 		is_live(unwinder, stack, step, is_caller));

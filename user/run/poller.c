@@ -742,6 +742,7 @@ static void stop_chosen(struct poller *poller)
 			continue;
 		if (stop__task(&lane->stopped, lane->tid))
 			poller->counts.not_stopped += lane->weight;
+		lane->stack.still = lane->stopped.state == STOP_DONE;
 	}
 }
 
