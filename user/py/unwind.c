@@ -337,25 +337,34 @@ static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool sl
 		take_held(unwinder, stack);
 }
 
-/*
- * Did the call take so much longer than usual that this process or the target was interrupted in the middle?
- * Then two copies may agree by chance; less of a danger where frames show whether they have returned.
- */
-static bool was_slow(struct unwinder *unwinder, uint64_t ns)
+enum pace { PACE_USUAL, PACE_SLOW, PACE_INTERRUPTED };
+
+/* How long the call took, against what calls of its size took before. */
+static enum pace pace_of(struct unwinder *unwinder, uint64_t ns)
 {
-	bool shows_life = frames_show_life(&unwinder->target->offsets);
 	uint64_t bytes = 0, expected, usual, ratio;
-	bool slow;
 
 	for (size_t i = 0; i < unwinder->segments.len; i++)
 		bytes += unwinder->segments.items[i].len;
 	expected = 500 + 200 * unwinder->segments.len + bytes / 4;
 	usual = expected * unwinder->slowness / 256;
 	ratio = ns * 256 / expected;
-	slow = ns > (shows_life ? 4 * usual + 4000 : 3 * usual / 2 + 200);
 	unwinder->slowness +=
 		((int64_t)min_u64(ratio, 2 * unwinder->slowness) - (int64_t)unwinder->slowness) / 16;
 	unwinder->slowness = max_u64(unwinder->slowness, 64);
+	return ns > 4 * usual + 4000 ? PACE_INTERRUPTED : ns > 3 * usual / 2 + 200 ? PACE_SLOW : PACE_USUAL;
+}
+
+/*
+ * In a call so long that this process or the target was interrupted in the middle, two copies may agree by chance;
+ * all the more where callers do not show that they have returned (3.11 to 3.13).
+ */
+static bool is_too_slow(struct unwinder *unwinder, const struct thread_stack *stack, enum pace pace)
+{
+	const struct py_offsets *offsets = &unwinder->target->offsets;
+	bool callers_show = offsets->tagged_frames || offsets->frame_state != PY_ABSENT;
+	bool slow = pace == PACE_INTERRUPTED || (pace == PACE_SLOW && !stack->work.light && !callers_show);
+
 	unwinder->stats.slow += slow;
 	return slow;
 }
@@ -373,8 +382,8 @@ static bool wants_generations(const struct unwinder *unwinder, struct thread_sta
 
 static int read_once(struct unwinder *unwinder, struct thread_stack *const *stacks, size_t count)
 {
+	enum pace pace;
 	uint64_t start;
-	bool slow;
 	int err = 0;
 
 	unwinder->segments.len = 0;
@@ -397,11 +406,11 @@ static int read_once(struct unwinder *unwinder, struct thread_stack *const *stac
 					    unwinder->segments.len);
 	if (err)
 		return err;
-	slow = was_slow(unwinder, now_ns() - start);
+	pace = pace_of(unwinder, now_ns() - start);
 	unwind_take_interps(unwinder);
 	for (size_t i = 0; i < count; i++)
 		if (!stacks[i]->work.done)
-			judge(unwinder, stacks[i], slow);
+			judge(unwinder, stacks[i], is_too_slow(unwinder, stacks[i], pace));
 	return 0;
 }
 

@@ -77,6 +77,13 @@ static bool is_stable(const struct unwinder *unwinder, const struct thread_stack
 		is_live(unwinder, stack, step, is_caller));
 }
 
+static bool has_last_base(const struct thread_stack *stack)
+{
+	size_t now = stack->addresses.len, then = stack->last_addresses.len;
+
+	return now && then && stack->addresses.items[now - 1] == stack->last_addresses.items[then - 1];
+}
+
 /*
  * Everything from `at` to the base; *missing is the frame that no copy has. With `strict` every frame has to
  * be the same in both copies; else the second copy is followed, and what differs is marked.
@@ -140,6 +147,12 @@ enum walk_end unwind_walk(struct unwinder *unwinder, struct thread_stack *stack,
 		ended = !base && (step.after.other || !has_markers);
 	}
 	if (!passed && !stack->truncated)
+		return WALK_TORN;
+	/*
+	 * Up to 3.11 nothing tells the outermost frame from one whose link has been taken away, as a generator's is
+	 * when it yields: so a new one counts only if both copies have it.
+	 */
+	if (!has_markers && !strict && !stack->truncated && !has_last_base(stack))
 		return WALK_TORN;
 	return ended || stack->truncated || (base && at == base) ? WALK_HELD : WALK_TORN;
 }
