@@ -87,21 +87,29 @@ EACH_PYTHON(names, without_a_line_table)
 EACH_PYTHON(names, of_evaluated_code)
 {
 	struct run *run = profile(start(python, "execd.py"));
-	uint64_t right = 0;
+	uint64_t right = 0, freed = 0;
 
 	for (size_t i = 0; i < run->stacks.len; i++) {
 		const struct stack *stack = &run->stacks.items[i];
 
+		if (stack__is(stack, "<module>;[code freed before it was read];hot"))
+			freed += stack->weight;
+		/* A caller's line is left out where it was not seen at the same instant as the callee. */
 		if (stack__is(stack, "<module>;<module>;hot") && !strcmp(stack->frames[1].file, "<string>") &&
-		    stack->frames[1].line == 1)
+		    (stack->frames[1].line == 1 || (by_readv() && !stack->frames[1].line)))
 			right += stack->weight;
 	}
-	/* Code that lives some 100 us: read from outside, some of it is gone before its name has been read. */
-	check(percent(run, right) > (by_readv() ? 55 : 80), "<module>;<string>:<module>;hot has %.2f %%",
+	/*
+	 * Code that lives some 100 us: read from outside, some of it is gone before its name has been read, and that
+	 * is said.
+	 */
+	check(percent(run, right) > (by_readv() ? 45 : 80), "<module>;<string>:<module>;hot has %.2f %%",
 	      percent(run, right));
-	check(percent(run, stacks__ending_in(&run->stacks, "hot")) - percent(run, right) < (by_readv() ? 5 : 0.5),
+	check(percent(run, freed) < (by_readv() ? 50 : 0.5), "hot is called by code that was freed in %.2f %%",
+	      percent(run, freed));
+	check(percent(run, stacks__ending_in(&run->stacks, "hot") - right - freed) < 0.5,
 	      "hot is called from elsewhere in %.2f %%",
-	      percent(run, stacks__ending_in(&run->stacks, "hot")) - percent(run, right));
+	      percent(run, stacks__ending_in(&run->stacks, "hot") - right - freed));
 }
 
 /* One function gets a hundred names in turn, each with a new code object; addresses repeat. */

@@ -11,23 +11,23 @@
 #include <stdlib.h>
 
 #define HEAD_BYTES offsetof(struct pbp_string, tail)
-#define NAMES	   2
+#define NAMES	   PY_IDENT_NAMES
 
 struct ident {
 	__u64 words[PBP_IDENT_BYTES / 8];
 	struct pbp_string names[NAMES]; /* of the function, of the file */
 };
 
-static uint32_t fold(const struct pbp_target *layout, const struct ident *ident)
+uint32_t py_ident__fold(const struct pbp_target *layout, const __u64 *words, const struct pbp_string *names)
 {
 	__u64 hash;
 
 	if (py_ident__bytes(layout) == 4)
-		return (uint32_t)ident->words[0];
-	hash = pbp_fold(0, ident->words, PBP_IDENT_WORDS);
+		return (uint32_t)words[0];
+	hash = pbp_fold(0, words, PBP_IDENT_WORDS);
 	if (py_ident__has_names(layout))
-		for (size_t i = 0; i < NAMES; i++)
-			hash = pbp_fold_string(hash, &ident->names[i]);
+		for (size_t i = 0; i < PY_IDENT_NAMES; i++)
+			hash = pbp_fold_string(hash, &names[i]);
 	return (uint32_t)(hash >> 32);
 }
 
@@ -70,7 +70,7 @@ static uint32_t ident_of(const struct pbp_target *layout, struct py_ident_part h
 	memcpy(ident.words, header.bytes + layout->co_ident, bytes);
 	for (size_t i = 0; py_ident__has_names(layout) && i < NAMES; i++)
 		load_name(layout, &ident.names[i], names[i], without_hash >> i & 1);
-	return fold(layout, &ident);
+	return py_ident__fold(layout, ident.words, ident.names);
 }
 
 bool py_ident__matches(const struct pbp_target *layout, uint32_t ident, struct py_ident_part header,
@@ -122,24 +122,38 @@ static int read_words(struct reading *reading, const uint64_t *codes, struct rem
 	return err;
 }
 
-/* Where name number i of all is, by the pointer in the words that were read. */
-static py_addr name_address(const struct reading *reading, size_t i)
+/* Where a name is, by the pointer in the code object. */
+static py_addr name_address(const struct pbp_target *layout, const __u64 *words, size_t which)
 {
-	const struct pbp_target *layout = reading->layout;
-	const uint8_t *words = (const uint8_t *)reading->idents[i / NAMES].words;
-	size_t at = (i % NAMES ? layout->co_filename : layout->co_name) - layout->co_ident;
+	size_t at = (which ? layout->co_filename : layout->co_name) - layout->co_ident;
 
-	return at <= PBP_IDENT_BYTES - 8 ? load_u64(words + at) : 0;
+	return at <= PBP_IDENT_BYTES - 8 ? load_u64((const uint8_t *)words + at) : 0;
+}
+
+struct remote_segment py_ident__head(const struct pbp_target *layout, const __u64 *words, size_t which,
+				     struct pbp_string *name)
+{
+	return (struct remote_segment){
+		.addr = name_address(layout, words, which) + layout->st_length, .dest = name, .len = HEAD_BYTES};
+}
+
+struct remote_segment py_ident__tail(const struct pbp_target *layout, const __u64 *words, size_t which,
+				     const struct pbp_string *head, struct pbp_string *name)
+{
+	return (struct remote_segment){
+		.addr = name_address(layout, words, which) + pbp_string_end(layout, head) - PBP_STRING_TAIL,
+		.dest = name->tail,
+		.len = head->hash == PBP_STRING_NO_HASH ? PBP_STRING_TAIL : 0};
 }
 
 static int read_heads(struct reading *reading)
 {
-	for (size_t i = 0; i < NAMES * reading->count; i++)
-		reading->segments[i] = (struct remote_segment){
-			.addr = name_address(reading, i) + reading->layout->st_length,
-			.dest = &reading->idents[i / NAMES].names[i % NAMES],
-			.len = HEAD_BYTES,
-		};
+	for (size_t i = 0; i < NAMES * reading->count; i++) {
+		struct ident *ident = &reading->idents[i / NAMES];
+
+		reading->segments[i] =
+			py_ident__head(reading->layout, ident->words, i % NAMES, &ident->names[i % NAMES]);
+	}
 	return read_segments(reading, NAMES * reading->count, NULL);
 }
 
@@ -148,15 +162,11 @@ static int read_tails(struct reading *reading, struct remote_segment *last)
 	size_t wanted = 0;
 
 	for (size_t i = 0; i < NAMES * reading->count; i++) {
-		struct pbp_string *name = &reading->idents[i / NAMES].names[i % NAMES];
+		struct ident *ident = &reading->idents[i / NAMES];
+		struct pbp_string *name = &ident->names[i % NAMES];
 
-		if (name->hash == PBP_STRING_NO_HASH)
-			reading->segments[wanted++] = (struct remote_segment){
-				.addr = name_address(reading, i) + pbp_string_end(reading->layout, name) -
-					PBP_STRING_TAIL,
-				.dest = name->tail,
-				.len = PBP_STRING_TAIL,
-			};
+		reading->segments[wanted] = py_ident__tail(reading->layout, ident->words, i % NAMES, name, name);
+		wanted += reading->segments[wanted].len > 0;
 	}
 	return read_segments(reading, wanted, last);
 }
@@ -179,7 +189,7 @@ int py_idents__read(struct remote *remote, const struct pbp_target *layout, cons
 	if (!err && has_names)
 		err = read_heads(&reading) ?: read_tails(&reading, last);
 	for (size_t i = 0; i < count && !err; i++)
-		idents[i] = py_ident__bytes(layout) ? fold(layout, &reading.idents[i]) : 0;
+		idents[i] = py_ident__bytes(layout) ? py_ident__fold(layout, reading.idents[i].words, reading.idents[i].names) : 0;
 	free(reading.segments);
 	free(reading.idents);
 	return err;

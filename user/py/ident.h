@@ -25,6 +25,19 @@ static inline size_t py_ident__bytes(const struct pbp_target *layout)
 	return layout->co_ident == PBP_NONE ? 0 : layout->co_ident_bytes & (PBP_IDENT_BYTES - 1);
 }
 
+#define PY_IDENT_NAMES 2 /* of the function, of the file */
+
+/*
+ * The identity by the `py_ident__bytes` bytes at co_ident and, if they belong to it, the two names: what is read of
+ * them by py_ident__head and then, its len being 0 if it is not needed, py_ident__tail.
+ */
+uint32_t py_ident__fold(const struct pbp_target *layout, const __u64 *words, const struct pbp_string *names);
+struct remote_segment py_ident__head(const struct pbp_target *layout, const __u64 *words, size_t which,
+				     struct pbp_string *name);
+/* `head` is what the first has read, or is expected to read. */
+struct remote_segment py_ident__tail(const struct pbp_target *layout, const __u64 *words, size_t which,
+				     const struct pbp_string *head, struct pbp_string *name);
+
 struct py_ident_part {
 	const uint8_t *bytes; /* from the start of the object */
 	size_t len;

@@ -18,6 +18,7 @@
 #define ATTEMPTS      16
 #define MOVED_TRIES   3	 /* further readings to find out the line of a caller that was moving */
 #define TRIM_READINGS 64 /* readings after which what they did not need is not predicted any more */
+#define TRIM_BLOATED  4	 /* ... where that is much */
 
 static uint64_t now_ns(void)
 {
@@ -425,6 +426,12 @@ static void keep_copies(struct thread_stack *stack)
 	SWAP(stack->blocks.cap, stack->last_blocks.cap);
 }
 
+/* Much more is read than the stack needs: its functions come and go. */
+static bool is_bloated(const struct thread_stack *stack)
+{
+	return stack->regions.len - stack->chunks + stack->idents.len > 4 * stack->last_frames.len + 16;
+}
+
 static void begin(struct unwinder *unwinder, struct thread_stack *stack)
 {
 	if (stack->result == UNWIND_OK && stack->frames.len) {
@@ -434,8 +441,10 @@ static void begin(struct unwinder *unwinder, struct thread_stack *stack)
 	}
 	unwinder->stats.readings++;
 	/* A stack that stays the same does not say what it uses. */
-	if (!stack->same && ++stack->readings % TRIM_READINGS == 0)
+	if (!stack->same && ++stack->readings >= (is_bloated(stack) ? TRIM_BLOATED : TRIM_READINGS)) {
 		unwind_trim(stack);
+		stack->readings = 0;
+	}
 	stack->same = false;
 	stack->work.last_generation = stack->generation;
 	if (unwind_has_generation(unwinder))

@@ -18,6 +18,7 @@
 #include "base/hmap.h"
 #include "base/vec.h"
 #include "os/pages.h"
+#include "py/ident.h"
 #include "py/target.h"
 
 #include <stdbool.h>
@@ -60,15 +61,15 @@ struct unwind_block {
 struct unwind_ident {
 	py_addr code;
 	__u64 words[PBP_IDENT_BYTES / 8];
-	struct pbp_string names[2]; /* without the tails */
+	struct pbp_string names[PY_IDENT_NAMES];
 	struct {
 		__u64 words[PBP_IDENT_BYTES / 8];
-		struct pbp_string names[2];
+		struct pbp_string names[PY_IDENT_NAMES];
 		uint32_t ident;
 		bool known;
 	} expected;
 	size_t first_segment; /* where in the batch it is */
-	size_t got, got_names[2];
+	size_t got;
 	bool used;
 };
 

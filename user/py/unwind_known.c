@@ -8,7 +8,6 @@
 #include "base/util.h"
 #include "py/copies.h"
 #include "py/frame_view.h"
-#include "py/ident.h"
 
 #define CALLS_MAX	 (1u << 18)
 #define CALLS_LEARNED	 64 /* of one stack, from the leaf on */
@@ -129,18 +128,22 @@ static void expect_names(struct unwinder *unwinder, struct unwind_ident *ident)
 {
 	const struct pbp_target *layout = &unwinder->target->layout;
 	struct remote *remote = &unwinder->target->remote;
+	struct remote_segment segment;
 
 	memset(&ident->expected, 0, sizeof(ident->expected));
 	memcpy(ident->expected.words, ident->words, sizeof(ident->words));
-	for (int i = 0; i < 2; i++) {
-		size_t at = (i ? layout->co_filename : layout->co_name) - layout->co_ident;
+	for (size_t i = 0; i < PY_IDENT_NAMES; i++) {
+		struct pbp_string *name = &ident->expected.names[i];
 
-		if (remote__read(remote, load_u64((uint8_t *)ident->words + at) + layout->st_length,
-				 &ident->expected.names[i], offsetof(struct pbp_string, tail)))
+		segment = py_ident__head(layout, ident->words, i, name);
+		if (remote__read(remote, segment.addr, segment.dest, segment.len))
+			return;
+		segment = py_ident__tail(layout, ident->words, i, name, name);
+		if (segment.len && remote__read(remote, segment.addr, segment.dest, segment.len))
 			return;
 	}
-	ident->expected.known =
-		!py_idents__read(remote, layout, &ident->code, 1, &ident->expected.ident, NULL);
+	ident->expected.ident = py_ident__fold(layout, ident->words, ident->expected.names);
+	ident->expected.known = true;
 }
 
 static bool ident_with_names(struct unwinder *unwinder, struct unwind_ident *ident, uint32_t *out)

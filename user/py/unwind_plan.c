@@ -6,7 +6,6 @@
 
 #include "base/util.h"
 #include "py/frame_view.h"
-#include "py/ident.h"
 
 #include <errno.h>
 
@@ -139,13 +138,14 @@ static int plan_names(struct unwinder *unwinder, struct unwind_ident *ident)
 	const struct pbp_target *layout = &unwinder->target->layout;
 	int err = 0;
 
-	for (int i = 0; i < 2 && !err; i++) {
-		size_t at = (i ? layout->co_filename : layout->co_name) - layout->co_ident;
-
-		memset(&ident->names[i], 0, sizeof(ident->names[i]));
-		err = unwind_add_segment(unwinder,
-					 load_u64((uint8_t *)ident->expected.words + at) + layout->st_length,
-					 &ident->names[i], offsetof(struct pbp_string, tail));
+	memset(ident->names, 0, sizeof(ident->names));
+	for (size_t i = 0; i < PY_IDENT_NAMES && !err; i++) {
+		err = vec__push(&unwinder->segments,
+				py_ident__head(layout, ident->expected.words, i, &ident->names[i]));
+		if (!err && ident->expected.names[i].hash == PBP_STRING_NO_HASH)
+			err = vec__push(&unwinder->segments,
+					py_ident__tail(layout, ident->expected.words, i,
+						       &ident->expected.names[i], &ident->names[i]));
 	}
 	return err;
 }
