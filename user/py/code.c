@@ -28,6 +28,7 @@
 #define ROUND_BYTES_MAX TABLE_MAX
 #define PAGE_BYTES	4096u
 #define NAMES_BYTES_MAX (64u << 20) /* of all names of a run: a target may make up new ones without end */
+#define LOOKS_MAX	32		 /* for a code object that was gone */
 #define BEYOND		"[name beyond the profile's size limit]"
 
 /* One object that is read in two parts, because its length is in it. */
@@ -529,7 +530,14 @@ static int store_round(struct round *round)
 
 	for (size_t i = 0; i < round->count && !err; i++) {
 		struct pending *item = &round->items[i];
+		uint32_t index = code_cache__find(cache, item->code.address, item->code.ident);
 
+		item->code.looks = item->code.state == PY_CODE_GONE;
+		if (index != PY_CODE_NONE) {
+			item->code.looks += cache->codes.items[index].looks;
+			cache->codes.items[index] = item->code; /* one that is gone owns nothing */
+			continue;
+		}
 		err = vec__push(&cache->codes, item->code);
 		if (err)
 			free(item->code.table);
@@ -567,12 +575,20 @@ static bool is_pending(const struct round *round, py_addr code, uint32_t ident)
 	return false;
 }
 
+static bool is_known(const struct code_cache *cache, py_addr code, uint32_t ident)
+{
+	uint32_t index = code_cache__find(cache, code, ident);
+	const struct py_code *known = index == PY_CODE_NONE ? NULL : &cache->codes.items[index];
+
+	return known && (known->state != PY_CODE_GONE || known->looks >= LOOKS_MAX);
+}
+
 /* Put a code object on the round's list, if it is new. Runs the round when it is full. */
 static int want_code(struct round *round, py_addr code, uint32_t ident, const struct pbp_code *offer)
 {
 	struct pending *item;
 
-	if (code_cache__find(round->cache, code, ident) != PY_CODE_NONE || is_pending(round, code, ident))
+	if (is_known(round->cache, code, ident) || is_pending(round, code, ident))
 		return 0;
 	if (!round->items)
 		round->items = malloc(ROUND_CODES * sizeof(*round->items));

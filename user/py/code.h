@@ -4,7 +4,7 @@
  * side sent of them at the sample instant or, what it did not send, from the process. A code object is known
  * by its address and its identity at the sample instant (struct pbp_frame.ident), so an address that is used
  * again for another function is another entry, and one that was freed before it could be read stays
- * unresolved instead of being guessed.
+ * unresolved instead of being guessed; when one of the same identity is met again, it is looked for again, some times.
  */
 #pragma once
 
@@ -31,6 +31,7 @@ struct py_code {
 	py_addr address;
 	uint32_t ident;
 	enum py_code_state state;
+	uint8_t looks;	   /* times that it was gone */
 	uint32_t function; /* strtab id of the qualified name */
 	uint32_t file;	   /* strtab id of co_filename */
 	int32_t first_line;

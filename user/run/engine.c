@@ -142,6 +142,12 @@ int engine__collect(struct engine *engine, uint64_t until_ns, engine_record_fn r
 			       : poller__run(engine->poller, until_ns, record, context);
 }
 
+void engine__send_again(struct engine *engine, uint64_t stack_id)
+{
+	if (engine->poller)
+		poller__send_again(engine->poller, stack_id);
+}
+
 bool engine__update_pace(struct engine *engine, bool any, bool news)
 {
 	if (!engine->sampler)

@@ -77,6 +77,8 @@ typedef void (*engine_record_fn)(void *context, const void *record, size_t size)
  */
 int engine__collect(struct engine *engine, uint64_t until_ns, engine_record_fn record, void *context,
 		    bool *more);
+/* When a stack with this id is met again, to send its frames once more; the BPF engine sends code along with them. */
+void engine__send_again(struct engine *engine, uint64_t stack_id);
 /* What the caller makes of a collection: `news`, something was to be looked up. May collect once more. */
 bool engine__update_pace(struct engine *engine, bool any, bool news);
 /* When to collect again without being woken, UINT64_MAX = only then. */

@@ -517,8 +517,8 @@ static int send_sample(struct poller *poller, const struct polled *polled, struc
 		if (!stack->same || lane->epoch != polled->process->epoch) {
 			lane->stack_id = stack_id(poller, polled->process, stack);
 			lane->epoch = polled->process->epoch;
-			err = send_stack(poller, polled->process, stack, lane->stack_id);
 		}
+		err = send_stack(poller, polled->process, stack, lane->stack_id);
 		sample.stack_id = lane->stack_id;
 		sample.leaf_instr = stack->frames.items[0].instr;
 	}
@@ -1032,6 +1032,11 @@ int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn recor
 		now = now_ns();
 	}
 	return err ?: poller->records;
+}
+
+void poller__send_again(struct poller *poller, uint64_t stack_id)
+{
+	hmap__del(&poller->sent, stack_id);
 }
 
 struct poller_counts poller__counts(const struct poller *poller)

@@ -59,6 +59,9 @@ void poller__remove(struct poller *poller, const struct process *process);
  */
 int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn record, void *context);
 
+/* A stack with this id is to be handed over anew when it is met again. */
+void poller__send_again(struct poller *poller, uint64_t stack_id);
+
 struct poller_counts poller__counts(const struct poller *poller);
 /* Sums over all processes, those that were removed included. */
 struct unwind_stats poller__unwind_stats(const struct poller *poller);

@@ -281,6 +281,9 @@ static int drain(struct session *session, uint64_t until_ns)
 	if (count <= 0)
 		return count;
 	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
+	for (size_t i = 0; i < session->symbolizer.wanted.len; i++)
+		engine__send_again(&session->engine, session->symbolizer.wanted.items[i]);
+	session->symbolizer.wanted.len = 0;
 	/* Now, since a process that its parent reaps leaves no figure behind. */
 	for (size_t i = 0; i < session->process_count; i++)
 		process__update_cpu(&session->processes[i]);

@@ -68,6 +68,24 @@ static struct stack *find_stack(const struct symbolizer *symbolizer, uint64_t id
 
 /* --- taking records --- */
 
+static int keep_raw(struct stack *stack, const struct pbp_stack *record)
+{
+	size_t bytes = record->count * sizeof(struct pbp_frame);
+
+	stack->raw = malloc(bytes);
+	if (!stack->raw)
+		return -ENOMEM;
+	memcpy(stack->raw, record + 1, bytes);
+	return 0;
+}
+
+static int retake_stack(struct symbolizer *symbolizer, struct stack *stack, const struct pbp_stack *record)
+{
+	if (!stack->unreadable || stack->raw || stack->count != record->count)
+		return 0; /* sent twice: the engine's memory of what it sent is a cache */
+	return keep_raw(stack, record) ?: vec__push(&symbolizer->reread, stack - symbolizer->stacks.items);
+}
+
 static int take_stack(struct symbolizer *symbolizer, const struct pbp_stack *record, size_t size)
 {
 	struct stack stack = {
@@ -75,18 +93,20 @@ static int take_stack(struct symbolizer *symbolizer, const struct pbp_stack *rec
 		.count = record->count,
 		.truncated = record->flags & PBP_STACK_TRUNCATED,
 		.root = UINT32_MAX, .leaf_code = PY_CODE_NONE};
-	size_t bytes = record->count * sizeof(struct pbp_frame);
+	struct stack *known = find_stack(symbolizer, record->id);
 	int err;
 
-	if (size < sizeof(*record) + bytes || !record->count || record->count > STACK_FRAMES_MAX)
+	if (!record->count || record->count > STACK_FRAMES_MAX ||
+	    size < sizeof(*record) + record->count * sizeof(struct pbp_frame))
 		return -EINVAL;
+	if (known)
+		return retake_stack(symbolizer, known, record);
 	stack.process = find_process(symbolizer, record->tgid);
-	if (!stack.process || find_stack(symbolizer, record->id))
-		return 0; /* sent twice: the kernel side's memory of what it sent is a cache */
-	stack.raw = malloc(bytes);
-	if (!stack.raw)
-		return -ENOMEM;
-	memcpy(stack.raw, record + 1, bytes);
+	if (!stack.process)
+		return 0;
+	err = keep_raw(&stack, record);
+	if (err)
+		return err;
 	stack.last = stack.raw[record->count - 1];
 	err = vec__push(&symbolizer->stacks, stack);
 	if (!err)
@@ -182,12 +202,15 @@ static uint32_t raw_frame_id(struct symbolizer *symbolizer, struct process *proc
 
 static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
 {
-	uint32_t *path = malloc(stack->count * sizeof(*path));
+	uint32_t *path = stack->path ?: malloc(stack->count * sizeof(*path));
 	uint32_t code_index, id;
 
 	if (!path)
 		return -ENOMEM;
 	stack->path = path;
+	stack->path_len = 0;
+	stack->root = UINT32_MAX;
+	stack->unreadable = false;
 	for (uint32_t i = stack->count; i-- > 0;) {
 		id = raw_frame_id(symbolizer, stack->process, &stack->raw[i], &code_index);
 		if (id == symbolizer->unreadable)
@@ -199,18 +222,30 @@ static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
 	}
 	free(stack->raw);
 	stack->raw = NULL;
-	return 0;
+	if (!stack->unreadable || stack->looks == UINT8_MAX)
+		return 0;
+	stack->looks++;
+	return vec__push(&symbolizer->wanted, stack->id);
+}
+
+/* The stacks that are to be resolved: first those that have come once more. NULL: no more. */
+static struct stack *unresolved_stack(const struct symbolizer *symbolizer, size_t number)
+{
+	size_t again = symbolizer->reread.len, fresh = symbolizer->stacks.len - symbolizer->resolved;
+
+	if (number < again)
+		return &symbolizer->stacks.items[symbolizer->reread.items[number]];
+	return number - again < fresh ? &symbolizer->stacks.items[symbolizer->resolved + number - again] : NULL;
 }
 
 /* Read all code objects of one process's new stacks in one go. */
 static int load_codes(struct symbolizer *symbolizer, struct process *process)
 {
 	VEC(struct pbp_frame) frames = {0};
+	const struct stack *stack;
 	int err = 0;
 
-	for (size_t i = symbolizer->resolved; i < symbolizer->stacks.len && !err; i++) {
-		const struct stack *stack = &symbolizer->stacks.items[i];
-
+	for (size_t i = 0; (stack = unresolved_stack(symbolizer, i)) && !err; i++) {
 		if (stack->process != process)
 			continue;
 		err = vec__reserve(&frames, stack->count);
@@ -229,14 +264,17 @@ static int load_codes(struct symbolizer *symbolizer, struct process *process)
 
 static int resolve_stacks(struct symbolizer *symbolizer)
 {
+	struct stack *stack;
 	int err = 0;
 
-	if (symbolizer->resolved == symbolizer->stacks.len)
+	if (!unresolved_stack(symbolizer, 0))
 		return 0;
 	for (size_t i = 0; i < symbolizer->processes.len && !err; i++)
 		err = load_codes(symbolizer, symbolizer->processes.items[i]);
-	for (; symbolizer->resolved < symbolizer->stacks.len && !err; symbolizer->resolved++)
-		err = resolve_stack(symbolizer, &symbolizer->stacks.items[symbolizer->resolved]);
+	for (size_t i = 0; (stack = unresolved_stack(symbolizer, i)) && !err; i++)
+		err = resolve_stack(symbolizer, stack);
+	symbolizer->resolved = symbolizer->stacks.len;
+	symbolizer->reread.len = 0;
 	return err;
 }
 
@@ -543,6 +581,7 @@ void symbolizer__forget(struct symbolizer *symbolizer, const struct process *onl
 
 	hmap__clear(&symbolizer->stack_index);
 	hmap__clear(&symbolizer->tail_nodes);
+	symbolizer->reread.len = symbolizer->wanted.len = 0;
 	for (size_t i = 0; i < symbolizer->stacks.len; i++) {
 		struct stack *stack = &symbolizer->stacks.items[i];
 
@@ -560,6 +599,8 @@ void symbolizer__free(struct symbolizer *symbolizer)
 {
 	symbolizer__forget(symbolizer, NULL);
 	vec__free(&symbolizer->stacks);
+	vec__free(&symbolizer->reread);
+	vec__free(&symbolizer->wanted);
 	vec__free(&symbolizer->samples);
 	vec__free(&symbolizer->tails);
 	vec__free(&symbolizer->processes);

@@ -40,6 +40,7 @@ struct stack {
 	uint32_t count;	    /* raw frames */
 	uint32_t leaf_code; /* index in process->codes; PY_CODE_NONE: the path is all there is */
 	bool unreadable, truncated;
+	uint8_t looks;	       /* times that one of its code objects was gone */
 	struct pbp_frame last; /* outermost raw frame: what a tail hangs from */
 	/* the node of `path` under the root it was last seen with */
 	uint32_t root, node;
@@ -62,7 +63,9 @@ struct symbolizer {
 	struct hmap stack_index;	 /* id -> index in stacks */
 	VEC(struct stack) stacks;
 	size_t stored_frames;
-	size_t resolved;		/* stacks before this one are */
+	size_t resolved;		/* stacks before this one are ... */
+	VEC(uint32_t) reread;		/* ... but these, which have come once more */
+	VEC(uint64_t) wanted;		/* ids of stacks to be sent once more: a code object was gone; the caller empties it */
 	VEC(struct pbp_sample) samples; /* of this batch */
 	struct hmap roots;		/* root_key() of a sample -> trie node */
 	struct hmap tail_nodes;		/* hash of a tail and its root -> trie node */
@@ -81,8 +84,8 @@ int symbolizer__add_process(struct symbolizer *symbolizer, struct process *proce
 void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *process);
 
 /*
- * Take over one record (PBP_STACK, PBP_CODE or PBP_SAMPLE), whose frames are copied. 0, -ENOMEM, -EINVAL for
- * a malformed one.
+ * Take over one record (PBP_STACK, PBP_CODE or PBP_SAMPLE), whose frames are copied. A stack that comes once more is
+ * looked at again if one of its code objects was gone. 0, -ENOMEM, -EINVAL for a malformed one.
  */
 int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size);
 
