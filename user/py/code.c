@@ -575,12 +575,14 @@ static bool is_pending(const struct round *round, py_addr code, uint32_t ident)
 	return false;
 }
 
-static bool is_known(const struct code_cache *cache, py_addr code, uint32_t ident)
+/* One that was gone may have come again, unless its identity is a version, which no other one ever has. */
+static bool is_known(const struct round *round, py_addr code, uint32_t ident)
 {
-	uint32_t index = code_cache__find(cache, code, ident);
-	const struct py_code *known = index == PY_CODE_NONE ? NULL : &cache->codes.items[index];
+	uint32_t index = code_cache__find(round->cache, code, ident);
+	const struct py_code *known = index == PY_CODE_NONE ? NULL : &round->cache->codes.items[index];
 
-	return known && (known->state != PY_CODE_GONE || known->looks >= LOOKS_MAX);
+	return known && (known->state != PY_CODE_GONE || known->looks >= LOOKS_MAX ||
+			 py_ident__bytes(&round->target->layout) == sizeof(known->ident));
 }
 
 /* Put a code object on the round's list, if it is new. Runs the round when it is full. */
@@ -588,7 +590,7 @@ static int want_code(struct round *round, py_addr code, uint32_t ident, const st
 {
 	struct pending *item;
 
-	if (is_known(round->cache, code, ident) || is_pending(round, code, ident))
+	if (is_known(round, code, ident) || is_pending(round, code, ident))
 		return 0;
 	if (!round->items)
 		round->items = malloc(ROUND_CODES * sizeof(*round->items));

@@ -22,6 +22,7 @@
 #define STORED_FRAMES_MAX (4u << 20)
 #define TABLE_BYTES_MAX	  (32u << 20)
 #define CODES_MAX	  32768
+#define LOOKS_MAX	  32 /* at a stack with a code object that was gone */
 #define PRIMED_MAX	  64 /* threads looked at before the first sample */
 
 static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)
@@ -222,7 +223,7 @@ static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
 	}
 	free(stack->raw);
 	stack->raw = NULL;
-	if (!stack->unreadable || stack->looks == UINT8_MAX)
+	if (!stack->unreadable || stack->looks >= LOOKS_MAX)
 		return 0;
 	stack->looks++;
 	return vec__push(&symbolizer->wanted, stack->id);
