@@ -246,6 +246,35 @@ char process_state(pid_t pid)
 	return found;
 }
 
+/* How often it has given up its CPU of itself, 0 if it is gone. */
+static unsigned long switches_of(pid_t pid)
+{
+	static const char NAME[] = "\nvoluntary_ctxt_switches:";
+	char path[64], *text, *at;
+	unsigned long count;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	text = read_text(path);
+	at = strstr(text, NAME);
+	count = at ? strtoul(at + strlen(NAME), NULL, 10) : 0;
+	free(text);
+	return count;
+}
+
+void await_quiet(pid_t pid)
+{
+	double end = seconds_now() + 10;
+	unsigned long before, after = switches_of(pid);
+	bool asleep;
+
+	do {
+		before = after;
+		asleep = process_state(pid) == 'S';
+		pause_for(0.1);
+		after = switches_of(pid);
+	} while ((!asleep || before != after) && seconds_now() < end);
+}
+
 static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
 {
 	return remove(path) && errno != ENOENT;

@@ -48,6 +48,8 @@ bool child__wait_message(struct child *child, const char *text, double seconds);
 
 /* "R", "S", "T", ... of /proc/PID/status; 0 if there is no such process. */
 char process_state(pid_t pid);
+/* Returns when its main thread has slept on for 0.1 s; after 10 s at the latest. */
+void await_quiet(pid_t pid);
 
 /* A new folder below /tmp of the root ("": the machine's own): its path here. Valid until clean_up(). */
 const char *scratch_folder(const char *root);

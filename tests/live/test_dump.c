@@ -107,7 +107,7 @@ EACH_OF(new_pythons, dump, quiet_places)
 		struct target *target = start(python, "quiet.py", .args = {QUIET[i].mode});
 		struct run *run;
 
-		pause_for(0.2); /* from "ready" to where it stands */
+		await_quiet(target->pid); /* from "ready" to where it stands */
 		run = dump_json(target);
 		check_functions(run, &QUIET[i]);
 		check_has(run, "\"consistent\": true, \"readings\": 2,");
@@ -124,7 +124,7 @@ EACH_OF(old_pythons, dump, old_versions)
 	struct run *run;
 	char text[64];
 
-	pause_for(0.2);
+	await_quiet(target->pid);
 	run = dump_json(target);
 	check_functions(run, &recursion);
 	check_has(run, "\"consistent\": true, \"readings\": 2,");
@@ -176,7 +176,7 @@ static void compare_with_reader(const struct python *python, const struct quiet 
 	struct target *target = start(python, "quiet.py", .args = {quiet->mode});
 	struct run *reader;
 
-	pause_for(0.3);
+	await_quiet(target->pid);
 	reader = compare_once(target);
 	/*
 	 * It looks only at the outermost of the exceptions being handled, which is none of a generator's
@@ -233,7 +233,7 @@ EACH_OF(table_pythons, dump, gil)
 	struct target *target = start(python, "quiet.py", .args = {"gil"});
 	struct run *run;
 
-	pause_for(0.3);
+	await_quiet(target->pid);
 	run = dump_pid(target->pid, NULL, NULL);
 	if (python->free_threaded) {
 		check_has(run, "(MainThread) idle (clock_nanosleep)\n    gil (");
@@ -280,7 +280,7 @@ EACH_OF(table_pythons, dump, subinterpreters)
 	struct target *target = start(python, "quiet.py", .args = {"subinterp"});
 	struct run *run;
 
-	pause_for(0.2);
+	await_quiet(target->pid);
 	run = dump_pid(target->pid, NULL, NULL);
 	check_has(run, " in 2 interpreters; ");
 	check_has(run, "(MainThread) in interpreter 0 ");
@@ -566,7 +566,7 @@ EACH_PYTHON(dump, files_that_are_none)
 	struct target *target = start(python, "hostile.py", .text = hostile_files);
 	struct run *run;
 
-	pause_for(0.1);
+	await_quiet(target->pid);
 	run = dump_pid(target->pid, NULL, NULL);
 	check_has(run, "        time.sleep(1e6)\n");
 	check_has(run, "(/dev/zero:");

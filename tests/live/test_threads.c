@@ -116,7 +116,7 @@ EACH_KIND(threads, that_take_turns_with_main)
 EACH_KIND(threads, started_during_the_run)
 {
 	check_halves(
-		profile(start(python, "born.py", .args = {"worker"}), .rate = "499",
+		profile(start(python, "born.py", .args = {"worker"}), .rate = "499", .seconds = 2,
 			.min_samples = by_readv() ? 700 : 1500),
 		"worker");
 }

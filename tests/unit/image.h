@@ -369,6 +369,16 @@ static inline bool image__is_entry(struct image *image, enum image_owner owner)
 	return from_c || image__has_frame_objects(image);
 }
 
+/*
+ * 3.11 to 3.13: the evaluation stack's depth is in the frame, but for one that runs (-1). Frames that have called C
+ * code keep on running.
+ */
+static inline void image__set_running(struct image *image, const struct image_frame *frame, bool running)
+{
+	if (image->target.offsets.frame_stacktop != PY_ABSENT && frame->owner != IMAGE_MARKER)
+		image__put(frame->address + image->target.offsets.frame_stacktop, running ? UINT32_MAX : 5, 4);
+}
+
 /* Call code number `code` with so many locals. Returns the frame's address. */
 static inline uint64_t image__push(struct image *image, enum image_owner owner, uint32_t code, uint32_t unit,
 				   uint32_t locals)
@@ -408,8 +418,12 @@ static inline uint64_t image__push(struct image *image, enum image_owner owner, 
 					   : frame->from_c)
 		frame->frame.flags = PBP_FRAME_C_BELOW;
 	image__write_frame(image, frame, previous);
+	image__set_running(image, frame, false);
+	if (image->depth && !frame->from_c)
+		image__set_running(image, frame - 1, false);
 	image->depth++;
 	image__publish(image);
+	image__set_running(image, frame, true);
 	return frame->address;
 }
 
@@ -419,6 +433,7 @@ static inline void image__pop(struct image *image)
 	const struct image_frame *frame = &image->stack[--image->depth];
 	const struct py_offsets *offsets = &image->target.offsets;
 
+	image__set_running(image, frame, false);
 	if (frame->previous_top) {
 		image->top = frame->previous_top;
 		image->chunk = frame->previous_chunk;
@@ -432,8 +447,8 @@ static inline void image__pop(struct image *image)
 		image__put(frame->address + offsets->frame_previous, 0, 8);
 	else if (offsets->tagged_frames)
 		image__put(frame->address + offsets->frame_executable, 1, 8);
-	else
-		image__put(frame->address + offsets->frame_stacktop, 0, 4);
+	if (image->depth)
+		image__set_running(image, frame - 1, true);
 }
 
 /* The Python frames, leaf first, as they should be read. Their number. */

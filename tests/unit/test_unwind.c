@@ -195,6 +195,44 @@ Test(unwind, chains_that_lead_nowhere)
 	end();
 }
 
+/*
+ * Where callers do not show that they have not returned: what shows that it runs does, although the thread
+ * state is ahead; while no frame does, a known call is enough.
+ */
+Test(unwind, between_calls)
+{
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		const struct image_frame *leaf;
+
+		begin(version);
+		if (image.target.offsets.frame_stacktop == PY_ABSENT) {
+			end();
+			continue;
+		}
+		push_ordinary();
+		for (int i = 0; i < 3; i++)
+			expect_stack("a call that is known now");
+		leaf = &image.stack[image.depth - 1];
+		image__set_running(&image, leaf, false);
+		expect_stack("it is being entered");
+
+		image__set_running(&image, leaf, true);
+		image.depth--;
+		image__publish(&image);
+		image.depth++;
+		expect_stack("the thread state is ahead");
+
+		image__publish(&image);
+		image__pop(&image);
+		expect_stack("it has returned");
+		image__push(&image, IMAGE_PLAIN, 9, 50, 1);
+		image__set_running(&image, &image.stack[image.depth - 1], false);
+		for (int i = 0; i < 3; i++)
+			cr_assert_eq(read_stack(), UNWIND_TORN, "it calls a function that it never has");
+		end();
+	}
+}
+
 static atomic_bool stop;
 
 static void spend(unsigned int turns)

@@ -185,7 +185,7 @@ static void take_held(struct unwinder *unwinder, struct thread_stack *stack)
 }
 
 /* The walk came to the base. */
-static void judge_held(struct unwinder *unwinder, struct thread_stack *stack, bool strict)
+static void judge_held(struct unwinder *unwinder, struct thread_stack *stack)
 {
 	if (!stack->frames.len && !stack->work.held) {
 		finish(stack, UNWIND_NO_FRAMES);
@@ -193,7 +193,7 @@ static void judge_held(struct unwinder *unwinder, struct thread_stack *stack, bo
 	}
 	if (!unwind_identify(unwinder, stack))
 		return;
-	if (strict)
+	if (!stack->work.light && !stack->work.entered)
 		unwind_learn_calls(unwinder, stack);
 	if (!unwind_prove_calls(unwinder, stack)) {
 		unwinder->stats.retries += !stack->work.light;
@@ -268,13 +268,12 @@ static bool is_unchanged(const struct unwinder *unwinder, struct thread_stack *s
 	return true;
 }
 
-/* By both copies where they agree; *strict. */
-static enum walk_end follow(struct unwinder *unwinder, struct thread_stack *stack, bool *strict,
-			    py_addr *missing)
+/* By both copies where they agree. */
+static enum walk_end follow(struct unwinder *unwinder, struct thread_stack *stack, py_addr *missing)
 {
 	enum walk_end end;
 
-	*strict = !stack->work.light;
+	stack->work.entered = false;
 	if (stack->work.marked && unwind_find_marked(unwinder, stack) == SIZE_MAX)
 		return WALK_TORN;
 	if (stack->work.light) {
@@ -285,13 +284,11 @@ static enum walk_end follow(struct unwinder *unwinder, struct thread_stack *stac
 	end = unwind_walk(unwinder, stack, stack->current_frame, true, missing);
 	if (end != WALK_TORN || !frames_show_life(&unwinder->target->offsets))
 		return end;
-	*strict = false;
 	return unwind_walk_second(unwinder, stack, missing);
 }
 
 static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool slow)
 {
-	bool strict = true;
 	py_addr missing = 0;
 	enum walk_end end;
 
@@ -304,11 +301,11 @@ static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool sl
 	}
 	unwind_take_copies(unwinder, stack);
 	if (end == WALK_HELD)
-		end = follow(unwinder, stack, &strict, &missing);
+		end = follow(unwinder, stack, &missing);
 	switch (end) {
 	case WALK_HELD:
 		if (!slow)
-			judge_held(unwinder, stack, strict);
+			judge_held(unwinder, stack);
 		break;
 	case WALK_MISSED:
 		stack->work.learned = true;

@@ -122,6 +122,7 @@ struct thread_stack {
 		uint32_t tries; /* to tell the lines of what is held */
 		uint64_t last_generation;
 		bool light;  /* one copy only */
+		bool entered; /* the leaf is being entered or left: only known calls tell that it is there */
 		bool marked; /* ... and only of what lies above the marker */
 		size_t same; /* frames from the base on that are as they were in the last stack */
 		bool done, held, learned, was_new;

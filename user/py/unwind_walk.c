@@ -104,7 +104,8 @@ enum walk_end unwind_walk(struct unwinder *unwinder, struct thread_stack *stack,
 	stack->frames.len = stack->addresses.len = 0;
 	stack->truncated = false;
 	for (size_t links = 0; at && at != base; links++) {
-		uint32_t flags = 0;
+		bool is_caller = stack->frames.len || stack->work.entered;
+		uint32_t flags = is_caller && !stack->frames.len ? FRAME_CHANGED : 0;
 
 		if (has_cycled(&cycle, at))
 			return WALK_TORN;
@@ -117,12 +118,12 @@ enum walk_end unwind_walk(struct unwinder *unwinder, struct thread_stack *stack,
 			*missing = at;
 			return WALK_MISSED;
 		}
-		if (!is_stable(unwinder, stack, &step, stack->frames.len)) {
-			if (strict || !is_live(unwinder, stack, &step, stack->frames.len))
+		if (!is_stable(unwinder, stack, &step, is_caller)) {
+			if (strict || !is_live(unwinder, stack, &step, is_caller))
 				return WALK_TORN;
-			flags = FRAME_CHANGED;
+			flags |= FRAME_CHANGED;
 		} else if (step.before.instr != step.after.instr) {
-			flags = PBP_FRAME_MOVED;
+			flags |= PBP_FRAME_MOVED;
 		}
 		/* In one chunk callers lie below: a chain that climbs is made of other things than frames. */
 		if (step.after.previous - step.region->address < step.region->size &&
@@ -158,15 +159,15 @@ enum walk_end unwind_walk(struct unwinder *unwinder, struct thread_stack *stack,
 }
 
 /* Is there a Python frame in the second copy that has not returned? Other bytes may look like one. */
-static bool is_frame(struct unwinder *unwinder, struct thread_stack *stack, py_addr at, size_t *hint,
-		     struct step *step)
+static bool is_frame(struct unwinder *unwinder, struct thread_stack *stack, py_addr at, bool is_caller,
+		     size_t *hint, struct step *step)
 {
 	return take_step(unwinder, stack, at, hint, step) && !step->after.other &&
-	       is_live(unwinder, stack, step, false) && unwind_is_code(unwinder, step->after.code);
+	       is_live(unwinder, stack, step, is_caller) && unwind_is_code(unwinder, step->after.code);
 }
 
-/* A frame in the second copy that was called from `caller`; 0. */
-static py_addr find_callee(struct unwinder *unwinder, struct thread_stack *stack, py_addr caller)
+/* A frame in the second copy that was called from `caller` and, perhaps, has called another one; 0. */
+static py_addr find_callee(struct unwinder *unwinder, struct thread_stack *stack, py_addr caller, bool is_caller)
 {
 	const struct pbp_target *layout = &unwinder->target->layout;
 	struct step step;
@@ -179,31 +180,97 @@ static py_addr find_callee(struct unwinder *unwinder, struct thread_stack *stack
 		const uint8_t *bytes = stack->copies.items + region->offset + (at - region->address);
 
 		if (load_u64(bytes + layout->fr_previous) == caller &&
-		    is_frame(unwinder, stack, at, &hint, &step))
+		    is_frame(unwinder, stack, at, is_caller, &hint, &step))
 			return at;
 	}
 	for (size_t i = stack->chunks; i < stack->regions.len; i++) {
 		py_addr at = stack->regions.items[i].address;
 
 		if (take_step(unwinder, stack, at, &hint, &step) && step.after.previous == caller &&
-		    is_frame(unwinder, stack, at, &hint, &step))
+		    is_frame(unwinder, stack, at, is_caller, &hint, &step))
 			return at;
 	}
 	return 0;
 }
 
+/* The entry marker of C code that `caller` called, and that has called a Python function; 0. */
+static py_addr find_marker(struct unwinder *unwinder, struct thread_stack *stack, py_addr caller)
+{
+	struct step step;
+	size_t hint = 0;
+
+	for (size_t i = stack->chunks; i < stack->regions.len; i++)
+		if (take_step(unwinder, stack, stack->regions.items[i].address, &hint, &step) &&
+		    step.after.other && step.after.previous == caller)
+			return stack->regions.items[i].address;
+	return 0;
+}
+
 /*
- * A frame to begin from: what was the current frame some 0.5 us before; if it has returned, its caller, and
- * so on; if something else lies there now, a frame of the last stack that is there still. 0: there is none.
+ * The last of the frames that run, when the copy was taken, on the way from `at` to its callee, to that one's,
+ * and so on; 0: none shows that it runs.
  */
-static py_addr find_start(struct unwinder *unwinder, struct thread_stack *stack)
+static py_addr find_running(struct unwinder *unwinder, struct thread_stack *stack, py_addr at)
+{
+	py_addr running = 0, marker;
+	struct step step;
+	size_t hint = 0;
+
+	for (int i = 0; i < RETURNS_MAX && at; i++) {
+		if (is_frame(unwinder, stack, at, false, &hint, &step))
+			running = at;
+		marker = find_marker(unwinder, stack, at);
+		at = find_callee(unwinder, stack, at, true)
+			     ?: (marker ? find_callee(unwinder, stack, marker, true) : 0);
+	}
+	return running;
+}
+
+/*
+ * No frame shows that it runs while one is entered or left. Then the current one will do, if its call is a
+ * known one.
+ */
+static py_addr find_entered(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	struct step step;
+	size_t hint = 0;
+
+	stack->work.entered = is_frame(unwinder, stack, stack->current_frame, true, &hint, &step);
+	return stack->work.entered ? stack->current_frame : 0;
+}
+
+/*
+ * Where callers do not show whether they have returned (3.11 to 3.13), what runs does. It may have returned
+ * to the current frame since; or the current one did not lie there yet, and what runs was called from a frame
+ * of the last stack.
+ */
+static py_addr find_above(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	py_addr found = find_running(unwinder, stack, stack->current_frame)
+				?: find_entered(unwinder, stack);
+	struct step step;
+	size_t hint = 0;
+
+	for (size_t i = 0; i < stack->last_addresses.len && i < RETURNS_MAX && !found; i++)
+		if (is_frame(unwinder, stack, stack->last_addresses.items[i], true, &hint, &step))
+			found = find_running(unwinder, stack, stack->last_addresses.items[i]);
+	return found;
+}
+
+/*
+ * The current frame or, if it has returned, its caller, and so on. One that has called C code shows that it
+ * runs whatever that has called: with beyond_c it will do. 0: there is none.
+ */
+static py_addr find_below(struct unwinder *unwinder, struct thread_stack *stack, bool beyond_c)
 {
 	py_addr at = stack->current_frame, base = unwind_base_of(unwinder, stack);
+	uint16_t from_c = unwinder->target->layout.fr_from_c;
+	bool entered = false; /* has a frame been met that does not run? */
 	struct step step;
 	size_t hint = 0;
 
 	for (int i = 0; i < RETURNS_MAX && at && at != base; i++) {
-		if (is_frame(unwinder, stack, at, &hint, &step))
+		if (is_frame(unwinder, stack, at, false, &hint, &step))
 			return at;
 		/*
 		 * One that has returned still tells who called it, as an entry marker does; what is no frame
@@ -211,10 +278,31 @@ static py_addr find_start(struct unwinder *unwinder, struct thread_stack *stack)
 		 */
 		if (!step.region || step.after.other != is_live(unwinder, stack, &step, false))
 			break;
+		entered |= !step.after.other;
+		if (entered && !beyond_c && (step.after.other || (from_c != PBP_NONE && step.bytes[from_c])))
+			break;
 		at = step.after.previous;
 	}
+	return 0;
+}
+
+/*
+ * A frame to begin from: what was the current frame some 0.5 us before; if something else lies there now, a
+ * frame of the last stack that is there still. 0: there is none.
+ */
+static py_addr find_start(struct unwinder *unwinder, struct thread_stack *stack)
+{
+	bool callers_show = unwinder->target->offsets.frame_stacktop == PY_ABSENT;
+	py_addr at = find_below(unwinder, stack, callers_show);
+	struct step step;
+	size_t hint = 0;
+
+	if (at)
+		return at;
+	if (!callers_show)
+		return find_above(unwinder, stack) ?: find_below(unwinder, stack, true);
 	for (size_t i = 0; i < stack->last_addresses.len; i++)
-		if (is_frame(unwinder, stack, stack->last_addresses.items[i], &hint, &step))
+		if (is_frame(unwinder, stack, stack->last_addresses.items[i], false, &hint, &step))
 			return stack->last_addresses.items[i];
 	return 0;
 }
@@ -239,7 +327,7 @@ enum walk_end unwind_walk_second(struct unwinder *unwinder, struct thread_stack 
 	at = find_start(unwinder, stack);
 	if (!at)
 		return WALK_TORN;
-	for (int i = 0; i < RETURNS_MAX && (callee = find_callee(unwinder, stack, at)); i++)
+	for (int i = 0; i < RETURNS_MAX && (callee = find_callee(unwinder, stack, at, false)); i++)
 		at = callee;
 	return unwind_walk(unwinder, stack, at, false, missing);
 }
