@@ -77,12 +77,18 @@ struct walk {
 	__u32 window_len;      /* valid bytes of scratch.window ... */
 	__u64 window_start;    /* ... and where in the target they are */
 	__u64 ident_stamp;     /* entries of scratch.idents with it hold for this walk */
-	__u64 start_hash;
+	__u64 start_hash;  /* of the thread state that is being walked ... */
+	__u32 start_count; /* ... and the frames before it */
 	__u64 below;	/* the frame that the eval loop was entered from ... */
 	__u32 unproved; /* ... and whether the walk has yet to come to it */
 	__u32 is_cut;	/* the frame it began at has no caller (yet) ... */
 	__u32 guesses_left;
 	__u64 guesses[8]; /* ... and WALK_GUESSES of these, from registers, may point to it */
+	__u32 nested;	  /* the thread may have entered this interpreter from another one */
+	__u32 next_outer;
+	__u64 outer[4]; /* the thread's other thread states, innermost first; PBP_OUTER_STATES, 0 = no more */
+	__u64 fsbase;
+	__u64 interp_id; /* of the thread state that is being walked; 0: the main one, or nested is 0 */
 };
 
 /*
@@ -140,6 +146,9 @@ struct thread {
 	__u64 start_time; /* of the task this is about: tids are reused */
 	__u64 tstate;	  /* last thread state found by a list walk, 0 = none */
 	__u64 retry_ns;	  /* no list walk before this time */
+	__u64 inner;	  /* thread state of an interpreter that is not the main one ... */
+	__u64 outer[4];	  /* ... and the thread's other ones ... */
+	__u64 outer_ns;	  /* ... to be looked for again at this time */
 };
 
 struct {

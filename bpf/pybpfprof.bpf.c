@@ -15,6 +15,7 @@
 #include "pybpfprof.h"
 #include "maps.bpf.h"
 #include "compat.bpf.h"
+#include "read.bpf.h"
 #include "walk.bpf.h"
 #include "tstate.bpf.h"
 #include "emit.bpf.h"
@@ -117,31 +118,6 @@ static __always_inline void fill_state(struct pbp_sample *sample, const struct p
 }
 
 /*
- * Where the walk begins. In 3.11 and 3.12 an eval loop's cframe, which is on the C stack, is linked before
- * its current_frame is set: for that moment it holds what was there before, perhaps a frame that has
- * returned. So the walk has to come to the frame that the previous cframe is at.
- */
-static __always_inline __u64 first_frame(const struct pbp_target *target, struct scratch *scratch)
-{
-	__u64 frame = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_frame);
-	struct walk *walk = &scratch->walk;
-	__u64 previous;
-
-	walk->unproved = 0;
-	walk->is_cut = 0;
-	walk->guesses_left = 0;
-	if (target->cframe_frame == PBP_NONE || !frame)
-		return frame;
-	if (bpf_probe_read_user(scratch->cframe, (target->cframe_frame + 16) & (PBP_CFRAME_BYTES - 1),
-				(void *)frame))
-		return 0;
-	previous = scratch_u64(scratch->cframe, PBP_CFRAME_BYTES, target->cframe_frame + 8);
-	walk->below = previous ? read_user_u64(previous + target->cframe_frame) : 0;
-	walk->unproved = 1;
-	return scratch_u64(scratch->cframe, PBP_CFRAME_BYTES, target->cframe_frame);
-}
-
-/*
  * What identities of code objects hold for: where the interpreter counts code objects that are freed, until
  * the next one is; else for one walk.
  */
@@ -220,6 +196,7 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 	walk->base_frame = target->ts_base_frame == PBP_NONE ? 0 : sample->tstate + target->ts_base_frame;
 	walk->hash = hash_mix(hash_seed, (__u64)target->epoch << 32 | sample->tgid);
 	walk->start_hash = walk->hash;
+	walk->start_count = 0;
 	walk->leaf_instr = 0;
 	walk->count = 0;
 	walk->limit = max_frames;
@@ -230,6 +207,8 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 
 	sample->leaf_instr = walk->leaf_instr;
 	if (walk->frame) {
+		if (walk->nested)
+			sample->flags |= PBP_SAMPLE_NESTED;
 		sample->status = walk->faulted ? PBP_STATUS_FRAME_FAULT : PBP_STATUS_DEEP;
 		sample->link_frame = walk->last_frame;
 		sample->tail_frame = walk->frame;
@@ -266,6 +245,7 @@ static __always_inline bool take_sample(struct pbp_sample *sample, const struct 
 		return true;
 	}
 	fill_state(sample, target, scratch);
+	find_outer(sample, target, scratch, task, use_loop);
 	return take_stack(sample, target, scratch, use_loop, urgent);
 }
 

@@ -9,17 +9,6 @@
 
 #define RETRY_NS 100000000ull /* a thread without a thread state is looked for again this often */
 
-/* Read the thread state at `tstate` into scratch. 1 if it is this thread's, 0 if not, -1 if unreadable. */
-static __always_inline int read_tstate(const struct pbp_target *target, struct scratch *scratch, __u64 tstate,
-				       __u64 fsbase)
-{
-	if (!tstate)
-		return 0;
-	if (bpf_probe_read_user(scratch->tstate, target->ts_bytes & (PBP_TSTATE_BYTES - 1), (void *)tstate))
-		return -1;
-	return scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_thread_id) == fsbase;
-}
-
 /*
  * glibc's dynamic thread vector: an array of {pointer, pointer to free} at *(fsbase + 8), indexed by module.
  */
@@ -49,6 +38,7 @@ struct search {
 	__u64 fsbase;
 	__u64 interp; /* the next interpreter to look into, 0 = none left */
 	__u64 tstate; /* the next thread state to look at, 0 = go to the next interpreter */
+	__u64 skip;   /* one that is not wanted */
 	__u64 found;
 };
 
@@ -69,7 +59,10 @@ static long search_step(__u32 step, struct search *search)
 	switch (read_tstate(target, search->scratch, search->tstate, search->fsbase)) {
 	case 1:
 		search->found = search->tstate;
-		return 1;
+		if (search->tstate != search->skip)
+			return 1;
+		search->found = 0;
+		/* fall through */
 	case 0:
 		search->tstate = scratch_u64(search->scratch->tstate, PBP_TSTATE_BYTES, target->ts_next);
 		return 0;
@@ -149,4 +142,57 @@ static __always_inline __u64 find_tstate(const struct pbp_target *target, struct
 	if (!thread->tstate)
 		thread->retry_ns = now + RETRY_NS;
 	return thread->tstate;
+}
+
+/* The thread's thread states but `inner`. In the lists those of the newest interpreter come first. */
+static __always_inline void search_outer(const struct pbp_target *target, struct scratch *scratch,
+					 struct thread *thread, __u64 inner, __u64 fsbase, bool use_loop)
+{
+	struct search search = {
+		.target = target,
+		.scratch = scratch,
+		.fsbase = fsbase,
+		.interp = read_user_u64(target->interpreters_head),
+		.skip = inner,
+	};
+
+	count(PBP_COUNTER_LIST_WALKS);
+	__builtin_memset(thread->outer, 0, sizeof(thread->outer));
+	for (int i = 0; i < PBP_OUTER_STATES; i++) {
+		repeat(use_loop, PBP_MAX_THREADS, search_step, &search);
+		if (!search.found)
+			break;
+		thread->outer[i] = search.found;
+		search.found = 0;
+		search.tstate = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_next);
+	}
+}
+
+/*
+ * A thread that runs an interpreter other than the main one may have been called from there: prepare for
+ * enter_outer(). Afterwards, as before, scratch->tstate is that of the sample.
+ */
+static __always_inline void find_outer(const struct pbp_sample *sample, const struct pbp_target *target,
+				       struct scratch *scratch, struct task_struct *task, bool use_loop)
+{
+	__u64 interp = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_interp);
+	struct walk *walk = &scratch->walk;
+	struct thread *thread;
+
+	walk->nested = walk->next_outer = 0;
+	walk->interp_id = 0;
+	walk->fsbase = task->thread.fsbase;
+	if (!target->main_interp || interp == target->main_interp)
+		return;
+	thread = thread_of(task, true);
+	if (!thread)
+		return;
+	if (thread->inner != sample->tstate || sample->time_ns >= thread->outer_ns) {
+		search_outer(target, scratch, thread, sample->tstate, walk->fsbase, use_loop);
+		thread->inner = sample->tstate;
+		thread->outer_ns = sample->time_ns + RETRY_NS;
+	}
+	__builtin_memcpy(walk->outer, thread->outer, sizeof(walk->outer));
+	walk->interp_id = read_user_u64(interp + target->in_id);
+	walk->nested = read_tstate(target, scratch, sample->tstate, walk->fsbase) == 1;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Thread state -> chain of frames. One walker for all versions, driven by struct pbp_target; no CPython
- * offset is written here. Also compiled for the host, where tests run it on memory images
- * (tests/unit/test_walk.c). The thread being walked is the interrupted one, so its chain cannot change
- * meanwhile; it can still be garbage, so every step is bounded and masked.
+ * Thread state -> chain of frames, and those of the thread states that it was entered from. One walker for
+ * all versions, driven by struct pbp_target; no CPython offset is written here. Also compiled for the host,
+ * where tests run it on memory images (tests/unit/test_walk.c). The thread being walked is the interrupted
+ * one, so its chain cannot change meanwhile; it can still be garbage, so every step is bounded and masked.
  */
 #pragma once
 
@@ -17,28 +17,6 @@ struct walker {
 	const struct pbp_target *target;
 	struct scratch *scratch;
 };
-
-/*
- * Offsets come from a map that could change under us: they are masked where they are used, not checked
- * before.
- */
-static __always_inline __u64 scratch_u64(const __u8 *bytes, __u32 size, __u32 offset)
-{
-	return *(const __u64 *)(bytes + (offset & (size - 8)));
-}
-
-static __always_inline __u32 scratch_u32(const __u8 *bytes, __u32 size, __u32 offset)
-{
-	return *(const __u32 *)(bytes + (offset & (size - 4)));
-}
-
-static __always_inline __u64 read_user_u64(__u64 address)
-{
-	__u64 value = 0;
-
-	bpf_probe_read_user(&value, sizeof(value), (void *)address);
-	return value;
-}
 
 /*
  * Keyed: a target that knows this code still cannot make two of its stacks collide, since it does not know
@@ -175,6 +153,31 @@ static __always_inline void record_frame(struct walker *walker, __u64 code, __u6
 }
 
 /*
+ * Where the walk begins. In 3.11 and 3.12 an eval loop's cframe, which is on the C stack, is linked before
+ * its current_frame is set: for that moment it holds what was there before, perhaps a frame that has
+ * returned. So the walk has to come to the frame that the previous cframe is at.
+ */
+static __always_inline __u64 first_frame(const struct pbp_target *target, struct scratch *scratch)
+{
+	__u64 frame = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_frame);
+	struct walk *walk = &scratch->walk;
+	__u64 previous;
+
+	walk->unproved = 0;
+	walk->is_cut = 0;
+	walk->guesses_left = 0;
+	if (target->cframe_frame == PBP_NONE || !frame)
+		return frame;
+	if (bpf_probe_read_user(scratch->cframe, (target->cframe_frame + 16) & (PBP_CFRAME_BYTES - 1),
+				(void *)frame))
+		return 0;
+	previous = scratch_u64(scratch->cframe, PBP_CFRAME_BYTES, target->cframe_frame + 8);
+	walk->below = previous ? read_user_u64(previous + target->cframe_frame) : 0;
+	walk->unproved = 1;
+	return scratch_u64(scratch->cframe, PBP_CFRAME_BYTES, target->cframe_frame);
+}
+
+/*
  * What has been walked did not lead to where it had to (first_frame): go on from the next guess, and from the
  * frame it should have led to when there is none left.
  */
@@ -183,9 +186,10 @@ static __always_inline bool start_elsewhere(struct walk *walk)
 	if (!walk->unproved)
 		return false;
 	walk->hash = walk->start_hash;
-	walk->leaf_instr = 0;
 	walk->last_frame = 0;
-	walk->count = 0;
+	walk->count = walk->start_count;
+	if (!walk->count)
+		walk->leaf_instr = 0;
 	if (walk->guesses_left) {
 		walk->frame = walk->guesses[--walk->guesses_left & 7];
 	} else {
@@ -215,9 +219,53 @@ static __always_inline bool ends_too_early(struct walk *walk)
 static __always_inline bool is_wrong_guess(const struct pbp_target *target, const struct walk *walk,
 					   __u64 code, bool is_marker)
 {
-	return walk->is_cut && walk->unproved && !walk->count &&
+	return walk->is_cut && walk->unproved && walk->count == walk->start_count &&
 	       (is_marker || !target->code_type ||
 		read_user_u64(code + target->co_type) != target->code_type);
+}
+
+/* What has been walked since the last thread state is of an interpreter that has an id to show. */
+static __always_inline void note_interp(struct walker *walker)
+{
+	struct walk *walk = &walker->scratch->walk;
+	__u32 i = walk->count;
+
+	if (i >= PBP_MAX_FRAMES || i == walk->start_count || !walk->interp_id)
+		return;
+	walker->scratch->frames[i] =
+		(struct pbp_frame){.instr = walk->interp_id, .flags = PBP_FRAME_INTERP};
+	walk->hash = hash_mix(walk->hash, walk->interp_id ^ (__u64)PBP_FRAME_INTERP << 32);
+	walk->count = i + 1;
+}
+
+/*
+ * The chain of a thread state has ended. The thread's other thread states, of the interpreters that this one
+ * was entered from, wait below on the same C stack: their frames are its callers. False: none is left.
+ */
+static __always_inline bool enter_outer(struct walker *walker)
+{
+	const struct pbp_target *target = walker->target;
+	struct scratch *scratch = walker->scratch;
+	struct walk *walk = &scratch->walk;
+	__u64 tstate, interp;
+
+	if (!walk->nested)
+		return false;
+	note_interp(walker);
+	tstate = walk->next_outer < PBP_OUTER_STATES ? walk->outer[walk->next_outer & 3] : 0;
+	walk->next_outer++;
+	walk->nested = read_tstate(target, scratch, tstate, walk->fsbase) == 1;
+	if (!walk->nested)
+		return false;
+	interp = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_interp);
+	walk->interp_id = interp == target->main_interp ? 0 : read_user_u64(interp + target->in_id);
+	walk->base_frame = target->ts_base_frame == PBP_NONE ? 0 : tstate + target->ts_base_frame;
+	walk->last_read = 0;
+	walk->ident_stamp = ++scratch->walks; /* the inner one's says nothing of this interpreter's code */
+	walk->start_hash = walk->hash;
+	walk->start_count = walk->count;
+	walk->frame = first_frame(target, scratch);
+	return true;
 }
 
 /* One frame. Returns 1 when the walk is over. */
@@ -235,7 +283,7 @@ static long walk_step(__u32 step, struct walker *walker)
 	if (step >= 2 * max_frames)
 		return 1;
 	if (!address)
-		return !ends_too_early(walk);
+		return !ends_too_early(walk) && !enter_outer(walker);
 	offset = load_frame(walker, address);
 	if (offset < 0) {
 		walk->faulted = !start_elsewhere(walk);

@@ -23,6 +23,7 @@
 #define PBP_IDENT_BYTES	 128  /* most of a code object's identity that is read at once */
 #define PBP_IDENT_WORDS	 12   /* ... and is folded: no version has more */
 #define PBP_MAX_THREADS	 1024 /* thread states visited by one list walk in the kernel */
+#define PBP_OUTER_STATES 3    /* thread states of one thread that are joined to the one that runs */
 #define PBP_WITNESSES	 64   /* frames of a tail that the kernel looks at at most; a power of two */
 #define PBP_NONE	 0xffff /* in a layout: this version has no such field */
 
@@ -86,7 +87,9 @@ struct pbp_target {
 	__u16 st_ascii;	 /* where the characters of an ASCII string begin; PBP_STRING_TAIL at least */
 	__u16 st_compact; /* ... and those of any other */
 	__u16 co_type;	  /* type of an object */
-	__u16 reserved[3];
+	__u16 in_id;	  /* id of an interpreter */
+	__u16 reserved[2];
+	__u64 main_interp; /* address of the interpreter with id 0, from which others are entered; 0 = unknown */
 };
 
 /* Records: every one starts with its type. */
@@ -103,6 +106,8 @@ enum pbp_record_type {
 #define PBP_FRAME_C_BELOW 1
 /* set by the user side only: where the caller was executing is not known, since it went on meanwhile */
 #define PBP_FRAME_MOVED 2
+/* no frame, but the end of those of an interpreter that is not the main one: its id is in instr; code is 0 */
+#define PBP_FRAME_INTERP 4
 
 struct pbp_frame {
 	__u64 code;  /* address of the code object, tags cleared */
@@ -172,6 +177,7 @@ enum pbp_status {
 #define PBP_SAMPLE_GC	    2 /* its interpreter was collecting garbage */
 #define PBP_SAMPLE_RAISING  4 /* an exception was set */
 #define PBP_SAMPLE_KERNEL   8 /* interrupted in the kernel (a system call, a page fault) */
+#define PBP_SAMPLE_NESTED   16 /* the walk ended before it came to the callers in other interpreters */
 
 struct pbp_sample {
 	__u32 type;
@@ -284,6 +290,6 @@ _Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
 _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
 _Static_assert(sizeof(struct pbp_sample) == 352, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_code) == 1312, "pbp_code is part of the ABI");
-_Static_assert(sizeof(struct pbp_target) == 144, "pbp_target is part of the ABI");
+_Static_assert(sizeof(struct pbp_target) == 152, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024,
 	       "a record must stay far below the ring's size");

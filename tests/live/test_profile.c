@@ -204,8 +204,17 @@ EACH_PYTHON(profile, second_interpreter)
 	struct run *run =
 		profile(start(python, "subinterp.py"), .rate = "499", .seconds = 0.7, .min_samples = 50);
 
-	check(percent(run, stacks__ending_in(&run->stacks, "<module>;inner")) > 95, "inner has %.2f %%",
-	      percent(run, stacks__ending_in(&run->stacks, "<module>;inner")));
+	check(percent(run, stacks__ending_in(&run->stacks, "second;[interpreter 1];<module>;inner")) > 95,
+	      "inner, called from second, has %.2f %%",
+	      percent(run, stacks__ending_in(&run->stacks, "second;[interpreter 1];<module>;inner")));
+}
+
+EACH_PYTHON(profile, nested_interpreters)
+{
+	struct run *run = profile(start(python, "subinterp.py", .args = {"nested"}), .rate = "499",
+				  .seconds = 0.7, .min_samples = 50);
+
+	check_share(run, "<module>;enter;second;[interpreter 1];<module>;inner", 100, 5);
 }
 
 /* 3.14 and 3.15 have a JIT. The stacks are the same with it and without. */

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""subinterp.py [idle|both]: a thread runs inner() in a second interpreter; the main one sleeps, or runs outer().
+"""subinterp.py [idle|both|nested]: a thread runs inner() in a second interpreter; the main one sleeps or runs outer().
 
 Right profile of idle (the default): inner at about 100 %. Of both: inner and outer, sharing one CPU where the
-interpreters share a GIL. (Before 3.12 they do, and the main thread may starve.)
+interpreters share a GIL. (Before 3.12 they do, and the main thread may starve.) Of nested, where the main thread
+enters the second interpreter itself: <module>;enter;second;[interpreter 1];<module>;inner at about 100 %.
 """
 import os
 import signal
@@ -35,10 +36,16 @@ def outer():
         sum(range(200))
 
 
-def second():
-    interpreters.run_string(interpreters.create(), text)
+def second(first=""):
+    interpreters.run_string(interpreters.create(), first + text)
 
 
+def enter():
+    second('print("ready", flush=True)')
+
+
+if mode == "nested":
+    enter()
 threading.Thread(target=second, daemon=True).start()
 time.sleep(0.5)
 print("ready", flush=True)

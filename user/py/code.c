@@ -615,7 +615,8 @@ int code_cache__load(struct code_cache *cache, struct py_target *target, const s
 		err = want_code(&round, offer->code, offer->ident, offer);
 	}
 	for (size_t i = 0; i < count && !err; i++)
-		err = want_code(&round, frames[i].code, frames[i].ident, NULL);
+		if (!(frames[i].flags & PBP_FRAME_INTERP))
+			err = want_code(&round, frames[i].code, frames[i].ident, NULL);
 	if (!err && round.count)
 		err = load_round(&round);
 	cache->offers.len = 0;

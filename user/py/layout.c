@@ -114,7 +114,7 @@ int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, ui
 	/* The BPF program masks lengths by the size of its buffers, so a full buffer would read as 0. */
 	if (ts_bytes >= PBP_TSTATE_BYTES || fr_bytes >= PBP_FRAME_BYTES || co_bytes >= PBP_CODE_BYTES ||
 	    fr_bytes > offsets->frame_localsplus || offsets->interp_next >= PBP_NONE ||
-	    offsets->interp_threads_head >= PBP_NONE ||
+	    offsets->interp_threads_head >= PBP_NONE || offsets->interp_id >= PBP_NONE ||
 	    (offsets->code_version != PY_ABSENT && offsets->code_version >= PBP_NONE))
 		return -EOVERFLOW;
 	if (offsets->code_version == PY_ABSENT &&
@@ -152,6 +152,7 @@ int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, ui
 	fill_identity(out, offsets);
 	out->in_next = offsets->interp_next;
 	out->in_threads_head = offsets->interp_threads_head;
+	out->in_id = offsets->interp_id;
 	out->in_gc_collecting =
 		offsets->interp_gc_collecting == PY_ABSENT ? 0 : offsets->interp_gc_collecting;
 	out->in_generation = offsets->interp_generation == PY_ABSENT ? 0 : offsets->interp_generation;

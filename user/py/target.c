@@ -180,6 +180,9 @@ static enum py_attach_error fill_layout(struct attach *attach)
 	}
 	py_layout__locate(layout, &target->offsets, target->runtime);
 	layout->code_type = target->code_type;
+	for (size_t i = 0; i < attach->threads_cnt; i++)
+		if (!attach->threads[i].interp_id)
+			layout->main_interp = attach->threads[i].interp;
 	check_gil(attach);
 	for (int i = 0; i < SLOT_TRIES; i++) {
 		if (py_slot__find(layout, target->slot_how, sizeof(target->slot_how), &target->remote,

@@ -76,6 +76,7 @@ struct poller {
 	VEC(struct polled *) processes;
 	VEC(struct lane *) chosen; /* in this tick, of one process */
 	VEC(struct thread_stack *) stacks;
+	VEC(struct pbp_frame) joined; /* of thread states of one thread */
 	struct hmap sent; /* stack ids */
 	VEC(uint8_t) record_bytes;
 	uint64_t start_ns, slot, due_ns;
@@ -434,6 +435,7 @@ void poller__close(struct poller *poller)
 	vec__free(&poller->processes);
 	vec__free(&poller->chosen);
 	vec__free(&poller->stacks);
+	vec__free(&poller->joined);
 	vec__free(&poller->record_bytes);
 	hmap__free(&poller->sent);
 	free(poller);
@@ -454,23 +456,21 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 
 /* As the kernel side does it: over all frames but the leaf's instruction. */
 static uint64_t stack_id(const struct poller *poller, const struct process *process,
-			 const struct thread_stack *stack)
+			 const struct pbp_frame *frames, size_t count, bool truncated)
 {
 	uint64_t hash = mix(poller->seed, (uint64_t)process->epoch << 32 | (uint32_t)process->pid);
 
-	for (size_t i = 0; i < stack->frames.len; i++) {
-		const struct pbp_frame *frame = &stack->frames.items[i];
-
-		hash = mix(hash, frame->code ^ (uint64_t)frame->flags << 56);
-		hash = mix(hash, (i ? frame->instr : 0) ^ (uint64_t)frame->ident << 32);
+	for (size_t i = 0; i < count; i++) {
+		hash = mix(hash, frames[i].code ^ (uint64_t)frames[i].flags << 56);
+		hash = mix(hash, (i ? frames[i].instr : 0) ^ (uint64_t)frames[i].ident << 32);
 	}
-	return mix(hash, stack->frames.len << 1 | stack->truncated) | 1;
+	return mix(hash, count << 1 | truncated) | 1;
 }
 
-static int send_stack(struct poller *poller, const struct process *process, const struct thread_stack *stack,
-		      uint64_t id)
+static int send_stack(struct poller *poller, const struct process *process, const struct pbp_frame *frames,
+		      size_t count, bool truncated, uint64_t id)
 {
-	size_t frames = stack->frames.len * sizeof(struct pbp_frame);
+	size_t bytes = count * sizeof(*frames);
 	struct pbp_stack *record;
 	int err;
 
@@ -479,7 +479,7 @@ static int send_stack(struct poller *poller, const struct process *process, cons
 	if (poller->sent.len >= SENT_MAX)
 		hmap__clear(&poller->sent); /* a stack that is sent twice is taken once */
 	poller->record_bytes.len = 0;
-	err = vec__reserve(&poller->record_bytes, sizeof(*record) + frames)
+	err = vec__reserve(&poller->record_bytes, sizeof(*record) + bytes)
 		      ?: hmap__set(&poller->sent, id, 1);
 	if (err)
 		return err;
@@ -487,13 +487,88 @@ static int send_stack(struct poller *poller, const struct process *process, cons
 	*record = (struct pbp_stack){.type = PBP_STACK,
 				     .tgid = process->pid,
 				     .id = id,
-				     .count = stack->frames.len,
-				     .flags = stack->truncated ? PBP_STACK_TRUNCATED : 0};
-	memcpy(record + 1, stack->frames.items, frames);
+				     .count = count,
+				     .flags = truncated ? PBP_STACK_TRUNCATED : 0};
+	memcpy(record + 1, frames, bytes);
 	((struct pbp_frame *)(record + 1))->instr = 0;
-	hand_over(poller, record, sizeof(*record) + frames);
+	hand_over(poller, record, sizeof(*record) + bytes);
 	poller->news = true;
 	return 0;
+}
+
+static int add_joined(struct poller *poller, const struct thread_stack *stack)
+{
+	struct pbp_frame end = {.instr = stack->thread.interp_id, .flags = PBP_FRAME_INTERP};
+	int err = vec__reserve(&poller->joined, stack->frames.len + 1);
+
+	if (err || !stack->frames.len)
+		return err;
+	memcpy(poller->joined.items + poller->joined.len, stack->frames.items,
+	       stack->frames.len * sizeof(*stack->frames.items));
+	poller->joined.len += stack->frames.len;
+	return stack->thread.interp_id ? vec__push(&poller->joined, end) : 0;
+}
+
+/* The thread's thread state of the newest interpreter below this id. NULL: there is none. */
+static struct lane *outer_lane(const struct polled *polled, const struct lane *lane, int64_t below)
+{
+	struct lane *found = NULL;
+
+	for (size_t i = 0; i < polled->lanes.len; i++) {
+		struct lane *other = polled->lanes.items[i];
+		int64_t id = other->stack.thread.interp_id;
+
+		if (other != lane && other->tid == lane->tid && other->has_stack && id < below &&
+		    (!found || id > found->stack.thread.interp_id))
+			found = other;
+	}
+	return found;
+}
+
+/*
+ * A thread that runs an interpreter other than the main one has been called from another, where it has
+ * frames, too: they are its callers.
+ */
+static int join_outer(struct poller *poller, const struct polled *polled, const struct lane *lane,
+		      bool *truncated)
+{
+	const struct lane *outer = lane;
+	int err = add_joined(poller, &lane->stack);
+
+	*truncated = lane->stack.truncated;
+	for (int64_t below = INT64_MAX; !err && lane->shares; below = outer->stack.thread.interp_id) {
+		outer = outer_lane(polled, lane, below);
+		if (!outer)
+			break;
+		if (outer->chosen_slot != poller->slot || outer->stack.result != UNWIND_OK)
+			continue;
+		err = add_joined(poller, &outer->stack);
+		*truncated |= outer->stack.truncated;
+	}
+	return err;
+}
+
+/* The frames of a sample, unless they have been sent; lane->stack_id stands for them. */
+static int send_frames(struct poller *poller, const struct polled *polled, struct lane *lane)
+{
+	const struct process *process = polled->process;
+	const struct thread_stack *stack = &lane->stack;
+	const struct pbp_frame *frames = stack->frames.items;
+	size_t count = stack->frames.len;
+	bool truncated = stack->truncated, joins = lane->shares || stack->thread.interp_id;
+	int err = 0;
+
+	if (joins) {
+		poller->joined.len = 0;
+		err = join_outer(poller, polled, lane, &truncated);
+		frames = poller->joined.items;
+		count = poller->joined.len;
+	}
+	if (!err && (joins || !stack->same || lane->epoch != process->epoch)) {
+		lane->stack_id = stack_id(poller, process, frames, count, truncated);
+		lane->epoch = process->epoch;
+	}
+	return err ?: send_stack(poller, process, frames, count, truncated, lane->stack_id);
 }
 
 static int send_sample(struct poller *poller, const struct polled *polled, struct lane *lane, uint64_t now,
@@ -514,11 +589,7 @@ static int send_sample(struct poller *poller, const struct polled *polled, struc
 		sample.generation = stack->generation;
 	}
 	if (status == PBP_STATUS_COMPLETE) {
-		if (!stack->same || lane->epoch != polled->process->epoch) {
-			lane->stack_id = stack_id(poller, polled->process, stack);
-			lane->epoch = polled->process->epoch;
-		}
-		err = send_stack(poller, polled->process, stack, lane->stack_id);
+		err = send_frames(poller, polled, lane);
 		sample.stack_id = lane->stack_id;
 		sample.leaf_instr = stack->frames.items[0].instr;
 	}
@@ -528,20 +599,39 @@ static int send_sample(struct poller *poller, const struct polled *polled, struc
 	return err;
 }
 
-/* Does another thread state of the same thread speak for it? */
-static bool is_outer_state(const struct polled *polled, const struct lane *lane)
+/*
+ * Does another thread state of the same thread speak for it? The one that is attached; if none is, the one
+ * of the newest interpreter that has frames.
+ */
+static bool is_outer_state(const struct poller *poller, const struct polled *polled, const struct lane *lane)
 {
-	if (!lane->shares || lane->stack.flags & PBP_SAMPLE_ATTACHED)
-		return false;
-	for (size_t i = 0; i < polled->lanes.len; i++) {
+	bool attached = lane->stack.flags & PBP_SAMPLE_ATTACHED;
+
+	for (size_t i = 0; i < polled->lanes.len && lane->shares && !attached; i++) {
 		const struct lane *other = polled->lanes.items[i];
 
-		if (other->tid != lane->tid || !other->has_stack)
+		if (other == lane || other->tid != lane->tid || !other->has_stack ||
+		    other->chosen_slot != poller->slot)
 			continue;
-		if (other == lane)
-			return false; /* none before it in the list, which begins with the newest interpreter
-				       */
-		return true;
+		if (other->stack.flags & PBP_SAMPLE_ATTACHED ||
+		    (other->stack.result != UNWIND_NO_FRAMES &&
+		     (lane->stack.result == UNWIND_NO_FRAMES ||
+		      other->stack.thread.interp_id > lane->stack.thread.interp_id)))
+			return true;
+	}
+	return false;
+}
+
+/* ... and is one of those that it was called from not known for this instant? */
+static bool has_torn_outer(const struct poller *poller, const struct polled *polled, const struct lane *lane)
+{
+	for (size_t i = 0; i < polled->lanes.len && lane->shares; i++) {
+		const struct lane *other = polled->lanes.items[i];
+
+		if (other != lane && other->tid == lane->tid && other->has_stack &&
+		    other->chosen_slot == poller->slot &&
+		    (other->stack.result == UNWIND_TORN || other->stack.flags & PBP_SAMPLE_ATTACHED))
+			return true;
 	}
 	return false;
 }
@@ -557,8 +647,12 @@ static int take_lane(struct poller *poller, struct polled *polled, struct lane *
 
 	if (!lane->has_stack)
 		return send_sample(poller, polled, lane, now, PBP_STATUS_NO_TSTATE);
-	if (is_outer_state(polled, lane))
+	if (is_outer_state(poller, polled, lane))
 		return 0;
+	if (has_torn_outer(poller, polled, lane)) {
+		poller->counts.torn += lane->weight;
+		return 0;
+	}
 	if (lane->probe.fd < 0 && is_free_threaded(polled) && !(stack->flags & PBP_SAMPLE_ATTACHED))
 		return 0; /* waiting, as far as can be told */
 	switch (stack->result) {
@@ -803,9 +897,28 @@ static int look_again_at_young(struct poller *poller, struct polled *polled, uin
 	return err;
 }
 
+/* Thread states of one thread are read together. */
+static int choose_shared(struct poller *poller, struct polled *polled)
+{
+	size_t count = poller->chosen.len;
+	int err = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct lane *lane = poller->chosen.items[i];
+
+		for (size_t j = 0; j < polled->lanes.len && lane->shares && !err; j++) {
+			struct lane *other = polled->lanes.items[j];
+
+			if (other->tid == lane->tid && other->has_stack && other->chosen_slot != poller->slot)
+				err = choose(poller, other, lane->weight);
+		}
+	}
+	return err;
+}
+
 static int read_chosen(struct poller *poller, struct polled *polled, uint64_t now)
 {
-	int err = 0;
+	int err = choose_shared(poller, polled);
 
 	poller->stacks.len = 0;
 	for (size_t i = 0; i < poller->chosen.len && !err; i++)

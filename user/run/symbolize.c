@@ -183,15 +183,26 @@ static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process,
 	return frame_of(symbolizer, process, code_index, lasti);
 }
 
+static uint32_t interp_frame(struct symbolizer *symbolizer, uint64_t id)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "[interpreter %lld]", (long long)id);
+	return special_frame(symbolizer, text);
+}
+
 /* Frame id of a raw frame; UINT32_MAX for one that is not to be shown. */
 static uint32_t raw_frame_id(struct symbolizer *symbolizer, struct process *process,
 			     const struct pbp_frame *raw, uint32_t *code_index)
 {
-	uint32_t index = code_cache__find(&process->codes, raw->code, raw->ident);
-	enum py_code_state state =
-		index == PY_CODE_NONE ? PY_CODE_GONE : process->codes.codes.items[index].state;
+	enum py_code_state state;
+	uint32_t index;
 
 	*code_index = PY_CODE_NONE;
+	if (raw->flags & PBP_FRAME_INTERP)
+		return interp_frame(symbolizer, raw->instr);
+	index = code_cache__find(&process->codes, raw->code, raw->ident);
+	state = index == PY_CODE_NONE ? PY_CODE_GONE : process->codes.codes.items[index].state;
 	if (state == PY_CODE_SHIM)
 		return UINT32_MAX;
 	if (state != PY_CODE_OK)
@@ -364,6 +375,9 @@ static void resolve_tail(struct symbolizer *symbolizer, struct tail_use *use)
 	uint64_t key;
 
 	use->result = TAIL_UNVERIFIED;
+	/* Whether its callers in other interpreters are the same still, nobody has looked. */
+	if (sample->flags & PBP_SAMPLE_NESTED)
+		return;
 	/* A batch of many different deep stacks must not keep the loop from its other duties. */
 	if (symbolizer->tails.len && proc__own_cpu_ns() - symbolizer->batch_start_ns > TAILS_NS)
 		return;
