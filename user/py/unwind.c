@@ -19,6 +19,7 @@
 #define MOVED_TRIES   3	 /* further readings to find out the line of a caller that was moving */
 #define TRIM_READINGS 64 /* readings after which what they did not need is not predicted any more */
 #define TRIM_BLOATED  4	 /* ... where that is much */
+#define PACED_CALLS   16 /* the pace of calls is a mean over so many */
 
 static uint64_t now_ns(void)
 {
@@ -296,6 +297,7 @@ static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool sl
 	if (end == WALK_HELD && !slow && is_unchanged(unwinder, stack)) {
 		keep_last(stack); /* and back again: what was last is what is now */
 		stack->same = true;
+		stack->work.same = stack->frames.len - 1;
 		finish(stack, UNWIND_OK);
 		return;
 	}
@@ -347,8 +349,9 @@ static enum pace pace_of(struct unwinder *unwinder, uint64_t ns)
 	expected = 500 + 200 * unwinder->segments.len + bytes / 4;
 	usual = expected * unwinder->slowness / 256;
 	ratio = ns * 256 / expected;
-	unwinder->slowness +=
-		((int64_t)min_u64(ratio, 2 * unwinder->slowness) - (int64_t)unwinder->slowness) / 16;
+	unwinder->paced = min_u64(unwinder->paced + 1, PACED_CALLS);
+	unwinder->slowness += ((int64_t)min_u64(ratio, 2 * unwinder->slowness) - (int64_t)unwinder->slowness) /
+			      (int64_t)unwinder->paced;
 	unwinder->slowness = max_u64(unwinder->slowness, 64);
 	return ns > 4 * usual + 4000 ? PACE_INTERRUPTED : ns > 3 * usual / 2 + 200 ? PACE_SLOW : PACE_USUAL;
 }

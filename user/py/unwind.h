@@ -181,7 +181,8 @@ struct unwinder {
 	struct page_cache pages; /* of what is read one by one while a prediction is made */
 	size_t thread_bytes;	 /* of a thread state to read */
 	uint32_t interp_first, interp_len; /* of an interpreter to read; 0 = nothing */
-	uint32_t slowness;		   /* usual time of a call over what is expected, in 1/256 */
+	uint32_t slowness;		   /* usual time of a call over what is expected, in 1/256 ... */
+	uint32_t paced;			   /* ... in so many calls */
 	struct unwind_stats stats;
 };
 
