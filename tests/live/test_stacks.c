@@ -39,24 +39,6 @@ EACH_KIND(stacks, two_chains)
 	check(x > 20 && fabs(x - y) < 8, "x is in %.2f %%, y in %.2f %%", x, y);
 }
 
-static bool has_one_driver(const struct stack *stack)
-{
-	return stack__is(stack, "<module>;light;g") || stack__is(stack, "<module>;heavy;g") ||
-	       stack__is(stack, "<module>;light") || stack__is(stack, "<module>;heavy") ||
-	       stack__is(stack, "<module>");
-}
-
-EACH_PYTHON(stacks, generator_of_two_drivers)
-{
-	struct run *run = profile_fast(start(python, "gens.py"));
-	uint64_t light = stacks__exactly(&run->stacks, "<module>;light;g");
-	uint64_t heavy = stacks__exactly(&run->stacks, "<module>;heavy;g");
-	double share = light + heavy ? 100.0 * light / (light + heavy) : 0;
-
-	check_each_stack(run, has_one_driver, "g has one driver");
-	check(fabs(share - 25) < 4, "light has %.2f %% of g", share);
-}
-
 static bool is_prefix_of_yields(const struct stack *stack)
 {
 	return stack__is(stack, "<module>;c;b;a") || stack__is(stack, "<module>;c;b") ||
@@ -65,7 +47,7 @@ static bool is_prefix_of_yields(const struct stack *stack)
 
 EACH_PYTHON(stacks, generators_in_a_row)
 {
-	struct run *run = profile_fast(start(python, "gens.py", .args = {"yields"}));
+	struct run *run = profile_fast(start(python, "gens.py"));
 
 	check_each_stack(run, is_prefix_of_yields, "a prefix of <module>;c;b;a");
 	check(stacks__exactly(&run->stacks, "<module>;c;b;a"), "a was never seen");
