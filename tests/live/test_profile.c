@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a profile says of programs whose right profile is known: lines, callers, states. One thread, and code
- * that stays. Shares: test_matrix.c. Names: test_names.c. Stacks that change fast: test_stacks.c.
+ * What a profile says of programs whose right profile is known: callers, states. One thread, and code that
+ * stays. Shares: test_matrix.c. Lines: test_lines.c. Names: test_names.c. Stacks that change fast: test_stacks.c.
  */
 #include "harness.h"
 
@@ -39,44 +39,6 @@ EACH_PYTHON(profile, lines_and_functions)
 	run = profile(target, .seconds = 0.5, .min_samples = 50, .args = {"--function"});
 	check(run->stacks.len <= 2, "%zu stacks, grouped by function", run->stacks.len);
 	check_share(run, "<module>;f", 100, 1);
-}
-
-/* "name:line;name:line" */
-static void write_stack(const struct stack *stack, char *out, size_t size)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < stack->len && used < size; i++)
-		used += snprintf(out + used, size - used, "%s%s:%u", i ? ";" : "", stack->frames[i].name,
-				 stack->frames[i].line);
-}
-
-/* Every kind of call, held still: names and lines are those that sys._current_frames() gives. */
-EACH_OF(supported_pythons, profile, stacks_as_python_sees_them)
-{
-	struct target *target = start(python, "shapes.py");
-	struct run *run = profile(target, .seconds = 1, .min_samples = 600);
-	char *lines = strdup(child__out(target->child)), *rest = lines, *line, text[4096];
-	uint64_t all = 0;
-	int count = 0;
-
-	while ((line = strsep(&rest, "\n"))) {
-		uint64_t weight = 0;
-
-		if (strncmp(line, "stack ", 6))
-			continue;
-		for (size_t i = 0; i < run->stacks.len; i++) {
-			write_stack(&run->stacks.items[i], text, sizeof(text));
-			weight += strcmp(text, line + 6) ? 0 : run->stacks.items[i].weight;
-		}
-		check(percent(run, weight) > 3, "%s has %.2f %%; there is %s", line + 6, percent(run, weight),
-		      stack__text(&run->stacks.items[0]));
-		all += weight;
-		count++;
-	}
-	check(count == 6, "%d stacks", count);
-	check(percent(run, all) > 98, "these have %.2f %%", percent(run, all));
-	free(lines);
 }
 
 static bool is_fib(const struct stack *stack)
