@@ -18,7 +18,7 @@ import time
 signal.alarm(int(os.environ.get("PBP_LIMIT", "120")))
 lock = threading.Lock()
 lock.acquire()
-busy = functools.partial(hashlib.pbkdf2_hmac, "sha256", b"x", b"y", 2000000)
+busy = functools.partial(hashlib.sha256, bytes(1 << 26))
 stay = lock.acquire if sys.argv[1:] == ["still"] else busy
 
 
