@@ -315,3 +315,16 @@ EACH_OF(supported_pythons, truth, threads)
 
 	check_threads(python, truths, run, count_samples(run, truths, count));
 }
+
+/* The same where no thread's own slot is known, as with another libc: the kernel side walks the lists. */
+EACH_KIND(truth, threads_by_their_lists)
+{
+	struct target *target = start(python, "truth.py", .args = {"threads"});
+	struct run *run = profile(target, .seconds = 2, .rate = "1999", .min_samples = 3500,
+				  .args = {"-t", "-v", "--debug-slot", "off"});
+	struct thread_truth truths[5];
+	size_t count = parse_threads(truths, ARRAY_SIZE(truths), ask(target));
+
+	check(strstr(run->err, "thread state: list of thread states"), "the lists are not used: %s", run->err);
+	check_threads(python, truths, run, count_samples(run, truths, count));
+}
