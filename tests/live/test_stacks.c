@@ -106,6 +106,32 @@ EACH_KIND(stacks, two_tasks)
 	check(fabs(share - 50) < 5, "mid;leaf has %.2f %% of leaf", share);
 }
 
+static bool is_greenlet(const struct stack *stack)
+{
+	size_t len = stack->len - !strcmp(stack__leaf(stack)->name, "work");
+	bool first = !strcmp(stack->frames[0].name, "first");
+
+	if (first)
+		return len == 2 && !strcmp(stack->frames[1].name, "first_turn");
+	return len == 12 && !strcmp(stack->frames[0].name, "second") && stack__count(stack, "down") == 10 &&
+	       !strcmp(stack->frames[11].name, "second_turn");
+}
+
+/* Stacks that are exchanged by code that is no part of Python. */
+EACH_WITH_TABLE(stacks, greenlets)
+{
+	struct target *target = start(python, "greenlets.py");
+	struct run *run;
+	double share;
+
+	if (strstr(child__out(target->child), "absent"))
+		return;
+	run = profile_fast(target);
+	share = percent(run, stacks__with(&run->stacks, "first_turn"));
+	check_each_stack(run, is_greenlet, "one greenlet's");
+	check(fabs(share - 100.0 / 3) < 4, "first_turn is in %.2f %%", share);
+}
+
 /* --- deep --- */
 
 static bool is_whole_deep(const struct stack *stack, size_t depth)
