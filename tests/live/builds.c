@@ -53,8 +53,8 @@ void library_of(const struct python *python, char *path, size_t size)
 
 	if (!python->root[0])
 		prefix_of(python, prefix, sizeof(prefix));
-	snprintf(path, size, "%s/lib%s/libpython3.%d%s.so.1.0", prefix, python->root[0] ? "/x86_64-linux-gnu" : "",
-		 python->minor, python->free_threaded ? "t" : "");
+	snprintf(path, size, "%s/lib%s/libpython3.%d%s.so.1.0", prefix,
+		 python->root[0] ? "/x86_64-linux-gnu" : "", python->minor, python->free_threaded ? "t" : "");
 }
 
 struct build build__copy(const struct python *python, const char *name)
@@ -107,13 +107,14 @@ static const char *compile_embed(const struct python *python, char *folder, size
 
 	snprintf(folder, size, "%s", scratch_folder(python->root));
 	snprintf(path, sizeof(path), "%s/webworker", folder);
-	compile((const char *const[]){"-O1", "-Wl,-z,noseparate-code", "-o", path, "tests/targets/embed.c", "-ldl",
-				      "-lpthread", NULL});
+	compile((const char *const[]){"-O1", "-Wl,-z,noseparate-code", "-o", path, "tests/targets/embed.c",
+				      "-ldl", "-lpthread", NULL});
 	return strdup(path + strlen(python->root));
 }
 
 /* As a target its "Python" is the program, its "program" the library. */
-struct target *start_embed(const struct python *python, bool remove, const char *mode, const char *const *more)
+struct target *start_embed(const struct python *python, bool remove, const char *mode,
+			   const char *const *more)
 {
 	static struct python embedder;
 	char folder[CHILD_PATH], library[CHILD_PATH], original[2 * CHILD_PATH], copy[2 * CHILD_PATH];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Finding the runtime however Python was built, linked and stripped, and with other libpythons in the process.
+ * Finding the runtime however Python was built, linked and stripped, and with other libpythons in the
+ * process.
  */
 #include "builds.h"
 
@@ -33,7 +34,8 @@ EACH_OF(supported_pythons, builds, stripped)
 {
 	struct build build = build__copy_all(python, "py");
 	struct child *strip = child__start(&(struct child_config){
-		.argv = (const char *const[]){"strip", build.program, build.library[0] ? build.library : NULL, NULL}});
+		.argv = (const char *const[]){"strip", build.program, build.library[0] ? build.library : NULL,
+					      NULL}});
 
 	check(child__wait(strip, 60) && !child__code(strip), "strip: %s", child__err(strip));
 	check_build(python, &build);
@@ -82,8 +84,8 @@ static void archive_of(const struct python *python, char *path, size_t size)
 	glob_t found;
 
 	prefix_of(python, prefix, sizeof(prefix));
-	snprintf(pattern, sizeof(pattern), "%s/lib/python3.%d/config-3*/libpython3.%d.a", prefix, python->minor,
-		 python->minor);
+	snprintf(pattern, sizeof(pattern), "%s/lib/python3.%d/config-3*/libpython3.%d.a", prefix,
+		 python->minor, python->minor);
 	path[0] = '\0';
 	if (glob(pattern, 0, NULL, &found))
 		return;
@@ -121,16 +123,17 @@ static void try_linking(const struct python *python, const char *archive, const 
 	snprintf(build.program, sizeof(build.program), "%s/webworker", folder);
 	write_file(source, main_program);
 	/* A static program cannot load modules and look up users as others do; this one does not. */
-	compile((const char *const[]){"-w", "-o", build.program, source, archive, "-Wl,--no-warnings", "-lpthread", "-ldl",
-				      "-lutil", "-lm", flags[0], flags[1], flags[2], NULL});
+	compile((const char *const[]){"-w", "-o", build.program, source, archive, "-Wl,--no-warnings",
+				      "-lpthread", "-ldl", "-lutil", "-lm", flags[0], flags[1], flags[2],
+				      NULL});
 	prefix_of(python, home + strlen(home), sizeof(home) - strlen(home));
 	target = start(python, "spin.py", .interpreter = build.program, .env = {home});
 	check_found(target, target->pid, spin);
 }
 
 /*
- * Nothing is exported and nothing says "python" but the program's own tables. A stripped program needs more of
- * them the older its Python is: before 3.10 the name of the runtime, before 3.13 that of the version.
+ * Nothing is exported and nothing says "python" but the program's own tables. A stripped program needs more
+ * of them the older its Python is: before 3.10 the name of the runtime, before 3.13 that of the version.
  */
 EACH_OF(linkable_pythons, builds, linked_in)
 {
@@ -151,8 +154,8 @@ EACH_OF(linkable_pythons, builds, linked_in)
 /* --- more than one --- */
 
 /*
- * Debian's program has its own runtime, so that the one of the library is never initialised; others use the one
- * that is loaded first.
+ * Debian's program has its own runtime, so that the one of the library is never initialised; others use the
+ * one that is loaded first.
  */
 EACH_OF(embeddable_pythons, builds, preloaded)
 {
@@ -180,8 +183,9 @@ LIVE_TEST(builds, two_at_once)
 	run = profile(target, .seconds = 0.7, .min_samples = 100);
 	one = stacks__exactly(&run->stacks, "<module>;spin");
 	other = stacks__exactly(&run->stacks, "<module>;other");
-	check(strstr(run->err, "has 2 live Python runtimes; taking the one of Python 3.1"), "it does not say so");
-	check(strstr(run->err, "of Python 3.13") ? one && !other : other && !one, "%llu of one, %llu of the other",
-	      (unsigned long long)one, (unsigned long long)other);
+	check(strstr(run->err, "has 2 live Python runtimes; taking the one of Python 3.1"),
+	      "it does not say so");
+	check(strstr(run->err, "of Python 3.13") ? one && !other : other && !one,
+	      "%llu of one, %llu of the other", (unsigned long long)one, (unsigned long long)other);
 	check(one + other + run->report.without_python == run->report.samples, "other stacks");
 }

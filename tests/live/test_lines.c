@@ -91,8 +91,8 @@ static void read_frames(const char *json, const char *end, char *out, size_t siz
 		const char *name = frames[count], *number = strstr(name, line);
 
 		check(number, "a frame has no line");
-		used += snprintf(out + used, size - used, "%s%.*s:%d", used ? ";" : "", (int)strcspn(name, "\""), name,
-				 atoi(number + strlen(line)));
+		used += snprintf(out + used, size - used, "%s%.*s:%d", used ? ";" : "",
+				 (int)strcspn(name, "\""), name, atoi(number + strlen(line)));
 	}
 }
 
@@ -113,8 +113,9 @@ static void check_dump(const struct truths *truths, const char *json)
 		}
 	}
 	for (size_t i = 0; i < STACKS; i++)
-		check(seen[i], "instead of %.100s there is %.100s in %s", differing(truths->stacks[i], nearest[i]),
-		      differing(nearest[i], truths->stacks[i]), truths->stacks[i]);
+		check(seen[i], "instead of %.100s there is %.100s in %s",
+		      differing(truths->stacks[i], nearest[i]), differing(nearest[i], truths->stacks[i]),
+		      truths->stacks[i]);
 }
 
 EACH_OF(supported_pythons, lines, of_dump)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The matrix: on every Python there is, the profile of truth.py against what that program measures itself. Each
- * target of it (shares, lines, ...) is a row in the file that PYBPFPROF_RESULTS names, which scripts/check
- * prints as a table: version, kind, engine, target, "ok" or what is wrong, and the greatest difference from the
- * truth, in points.
+ * The matrix: on every Python there is, the profile of truth.py against what that program measures itself.
+ * Each target of it (shares, lines, ...) is a row in the file that PYBPFPROF_RESULTS names, which
+ * scripts/check prints as a table: version, kind, engine, target, "ok" or what is wrong, and the greatest
+ * difference from the truth, in points.
  */
 #include "harness.h"
 
@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POINTS		   2.0	 /* that a share may be off, of a small one half of it */
-#define MAX_WITHOUT_STATE  0.001 /* of the samples of threads that have one */
-#define MAX_UNACCOUNTED	   1.0	 /* percent on the way from one slice to the next, or at lines not marked */
-#define MIN_WHOLE	   80.0	 /* percent of a slice's samples that have its whole stack */
-#define MIN_WORKING	   97.0	 /* percent of the threads' samples in what they do all the time */
-#define UNEVEN_BY_READV	   15.0	 /* points: see check_threads */
-#define MAX_PARTS	   8
+#define POINTS		  2.0	/* that a share may be off, of a small one half of it */
+#define MAX_WITHOUT_STATE 0.001 /* of the samples of threads that have one */
+#define MAX_UNACCOUNTED	  1.0	/* percent on the way from one slice to the next, or at lines not marked */
+#define MIN_WHOLE	  80.0	/* percent of a slice's samples that have its whole stack */
+#define MIN_WORKING	  97.0	/* percent of the threads' samples in what they do all the time */
+#define UNEVEN_BY_READV	  15.0	/* points: see check_threads */
+#define MAX_PARTS	  8
 
 /* One part of a stack that is expected: NAME, NAME:LINE or NAME*MOST. */
 struct part {
@@ -142,7 +142,8 @@ static const char *find_strange(const struct run *run, const struct truth *truth
 		snprintf(fault, sizeof(fault), "%llu impossible stacks, such as %.400s",
 			 (unsigned long long)impossible, stack__text(example));
 	else if (percent(run, unaccounted) > MAX_UNACCOUNTED)
-		snprintf(fault, sizeof(fault), "%.2f %% at lines that take no time", percent(run, unaccounted));
+		snprintf(fault, sizeof(fault), "%.2f %% at lines that take no time",
+			 percent(run, unaccounted));
 	else if (run->report.without_python > MAX_WITHOUT_STATE * run->report.samples)
 		snprintf(fault, sizeof(fault), "%.0f of %.0f samples without a thread state",
 			 run->report.without_python, run->report.samples);
@@ -169,7 +170,8 @@ static double compare(const struct run *run, const struct truth *truth, const ch
 	}
 	off = fabs(percent(run, all) - truth->percent);
 	snprintf(text, sizeof(text), "%s has %.2f %% of %.2f, %.1f %% of that whole",
-		 truth->parts[SLICE_PARTS - 1].name, percent(run, all), truth->percent, 100.0 * whole / (all ?: 1));
+		 truth->parts[SLICE_PARTS - 1].name, percent(run, all), truth->percent,
+		 100.0 * whole / (all ?: 1));
 	if (off > fmin(POINTS, truth->percent / 2) || whole < MIN_WHOLE / 100 * all)
 		*fault = text;
 	if (!strcmp(truth->target, "names") && !strstr(run->out, truth->parts[SLICE_PARTS - 1].name)) {
@@ -224,7 +226,8 @@ static size_t parse_threads(struct thread_truth *truths, size_t max, const char 
 		struct thread_truth *truth = &truths[count++];
 
 		*truth = (struct thread_truth){};
-		check(sscanf(at, "truth %15s %lf %d %15s", truth->target, &truth->percent, &tid, truth->function) == 4,
+		check(sscanf(at, "truth %15s %lf %d %15s", truth->target, &truth->percent, &tid,
+			     truth->function) == 4,
 		      "it says: %s", at);
 		snprintf(truth->label, sizeof(truth->label), "[thread %d (", tid);
 	}
@@ -249,7 +252,8 @@ static uint64_t count_samples(const struct run *run, struct thread_truth *truths
 
 	for (size_t i = 0; i < run->stacks.len; i++) {
 		const struct stack *stack = &run->stacks.items[i];
-		bool empty = stack->len == 2 && !strcmp(stack->frames[1].name, "[no Python frames]"), right = false;
+		bool empty = stack->len == 2 && !strcmp(stack->frames[1].name, "[no Python frames]"),
+		     right = false;
 
 		/* The main thread, which waits for the signal, may show up. */
 		right = !strcmp(stack__leaf(stack)->name, "threads") && stack->len == 3;
@@ -257,7 +261,8 @@ static uint64_t count_samples(const struct run *run, struct thread_truth *truths
 			if (strncmp(stack->frames[0].name, truths[j].label, strlen(truths[j].label)))
 				continue;
 			truths[j].samples += stack->weight;
-			truths[j].working += strcmp(stack__leaf(stack)->name, truths[j].function) ? 0 : stack->weight;
+			truths[j].working +=
+				strcmp(stack__leaf(stack)->name, truths[j].function) ? 0 : stack->weight;
 			truths[j].without_state += empty ? stack->weight : 0;
 			right = empty || is_of_thread(stack, &truths[j]);
 		}
@@ -271,8 +276,8 @@ static uint64_t count_samples(const struct run *run, struct thread_truth *truths
  * once, and which of them wait is a matter of what else the machine does; and the share of the native one is
  * then not to be had in any case.
  */
-static void check_threads(const struct python *python, const struct thread_truth *truths, const struct run *run,
-			  uint64_t strange)
+static void check_threads(const struct python *python, const struct thread_truth *truths,
+			  const struct run *run, uint64_t strange)
 {
 	double points = by_readv() && python->free_threaded ? UNEVEN_BY_READV : POINTS, most = 0, off;
 	uint64_t known = 0, working = 0, without_state = 0, native = truths[4].samples;
@@ -290,7 +295,8 @@ static void check_threads(const struct python *python, const struct thread_truth
 	else if (most > points)
 		snprintf(text, sizeof(text), "a thread's share is %.2f points off", most);
 	else if (working < MIN_WORKING / 100 * known)
-		snprintf(text, sizeof(text), "%.2f %% are in the threads' functions", 100.0 * working / known);
+		snprintf(text, sizeof(text), "%.2f %% are in the threads' functions",
+			 100.0 * working / known);
 	write_result(python, run, "threads", text[0] ? text : NULL, most);
 
 	off = fabs(100.0 * native / (known + native ?: 1) - truths[4].percent);
@@ -325,6 +331,7 @@ EACH_KIND(truth, threads_by_their_lists)
 	struct thread_truth truths[5];
 	size_t count = parse_threads(truths, ARRAY_SIZE(truths), ask(target));
 
-	check(strstr(run->err, "thread state: list of thread states"), "the lists are not used: %s", run->err);
+	check(strstr(run->err, "thread state: list of thread states"), "the lists are not used: %s",
+	      run->err);
 	check_threads(python, truths, run, count_samples(run, truths, count));
 }
