@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #define MAX_UNACCOUNTED	  1.0	/* percent on the way from one slice to the next, or at lines not marked */
 #define MIN_WHOLE	  80.0	/* percent of a slice's samples that have its whole stack */
 #define MIN_WORKING	  97.0	/* percent of the threads' samples in what they do all the time */
-#define UNEVEN_BY_READV	  15.0	/* points: see check_threads */
+#define UNEVEN_BY_READV	  15.0	/* points: see compare_threads */
 #define MAX_PARTS	  8
 
 /* One part of a stack that is expected: NAME, NAME:LINE or NAME*MOST. */
@@ -37,8 +38,26 @@ struct truth {
 	size_t len;
 };
 
+struct result {
+	double figure;	 /* points */
+	char fault[512]; /* "": none */
+};
+
+/* The first one counts. */
+static void set_fault(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void set_fault(struct result *result, const char *format, ...)
+{
+	va_list args;
+
+	if (result->fault[0])
+		return;
+	va_start(args, format);
+	vsnprintf(result->fault, sizeof(result->fault), format, args);
+	va_end(args);
+}
+
 static void write_result(const struct python *python, const struct run *run, const char *target,
-			 const char *fault, double figure)
+			 const struct result *result)
 {
 	const char *path = getenv("PYBPFPROF_RESULTS");
 	FILE *file = path && *path ? fopen(path, "a") : NULL;
@@ -46,7 +65,8 @@ static void write_result(const struct python *python, const struct run *run, con
 	if (!file)
 		return;
 	fprintf(file, "%s\t%s\t%s\t%s\t%s\t%.2f\n", python->version, python->kind,
-		strstr(run->err, "by the bpf engine") ? "bpf" : "readv", target, fault ?: "ok", figure);
+		strstr(run->err, "by the bpf engine") ? "bpf" : "readv", target,
+		result->fault[0] ? result->fault : "ok", result->figure);
 	fclose(file);
 }
 
@@ -118,11 +138,11 @@ static bool is_begun(const struct stack *stack, const struct truth *truth, bool 
 /* <module>;run and the slice's own function */
 enum { SLICE_PARTS = 3 };
 
-/* Every stack is one of the program's, and nearly all are told at the right lines. What is wrong, or NULL. */
-static const char *find_strange(const struct run *run, const struct truth *truths, size_t count)
+/* Every stack is one of the program's, and nearly all are told at the right lines. */
+static void find_strange(const struct run *run, const struct truth *truths, size_t count,
+			 struct result *result)
 {
 	uint64_t impossible = 0, unaccounted = 0;
-	static char fault[512];
 	const struct stack *example = NULL;
 
 	for (size_t i = 0; i < run->stacks.len; i++) {
@@ -139,24 +159,19 @@ static const char *find_strange(const struct run *run, const struct truth *truth
 		unaccounted += possible && !accounted ? stack->weight : 0;
 	}
 	if (impossible)
-		snprintf(fault, sizeof(fault), "%llu impossible stacks, such as %.400s",
-			 (unsigned long long)impossible, stack__text(example));
+		set_fault(result, "%llu impossible stacks, such as %.400s", (unsigned long long)impossible,
+			  stack__text(example));
 	else if (percent(run, unaccounted) > MAX_UNACCOUNTED)
-		snprintf(fault, sizeof(fault), "%.2f %% at lines that take no time",
-			 percent(run, unaccounted));
+		set_fault(result, "%.2f %% at lines that take no time", percent(run, unaccounted));
 	else if (run->report.without_python > MAX_WITHOUT_STATE * run->report.samples)
-		snprintf(fault, sizeof(fault), "%.0f of %.0f samples without a thread state",
-			 run->report.without_python, run->report.samples);
-	else
-		return NULL;
-	return fault;
+		set_fault(result, "%.0f of %.0f samples without a thread state", run->report.without_python,
+			  run->report.samples);
 }
 
-/* How many points a truth is missed by. */
-static double compare(const struct run *run, const struct truth *truth, const char **fault)
+static void compare(const struct run *run, const struct truth *truth, struct result *result)
 {
+	const char *name = truth->parts[SLICE_PARTS - 1].name;
 	uint64_t all = 0, whole = 0;
-	static char text[256];
 	size_t parts;
 	double off;
 
@@ -169,16 +184,12 @@ static double compare(const struct run *run, const struct truth *truth, const ch
 		whole += parts == truth->len ? stack->weight : 0;
 	}
 	off = fabs(percent(run, all) - truth->percent);
-	snprintf(text, sizeof(text), "%s has %.2f %% of %.2f, %.1f %% of that whole",
-		 truth->parts[SLICE_PARTS - 1].name, percent(run, all), truth->percent,
-		 100.0 * whole / (all ?: 1));
+	result->figure = fmax(result->figure, off);
 	if (off > fmin(POINTS, truth->percent / 2) || whole < MIN_WHOLE / 100 * all)
-		*fault = text;
-	if (!strcmp(truth->target, "names") && !strstr(run->out, truth->parts[SLICE_PARTS - 1].name)) {
-		snprintf(text, sizeof(text), "%s is not in the table", truth->parts[SLICE_PARTS - 1].name);
-		*fault = text;
-	}
-	return off;
+		set_fault(result, "%s has %.2f %% instead of %.2f, %.1f %% of that whole", name,
+			  percent(run, all), truth->percent, 100.0 * whole / (all ?: 1));
+	if (!strcmp(truth->target, "names") && !strstr(run->out, name))
+		set_fault(result, "%s is not in the table", name);
 }
 
 EACH_OF(supported_pythons, truth, calls)
@@ -188,28 +199,33 @@ EACH_OF(supported_pythons, truth, calls)
 	struct target *target = start(python, "truth.py");
 	struct run *run =
 		profile(target, .seconds = 2.5, .rate = "1999", .min_samples = 3500, .args = {"-l", "100"});
-	const char *said = ask(target), *strange, *first = NULL;
 	struct truth truths[32];
-	size_t count = parse_truths(truths, ARRAY_SIZE(truths), said);
+	size_t count = parse_truths(truths, ARRAY_SIZE(truths), ask(target));
+	struct result all = {};
 
-	strange = find_strange(run, truths, count);
 	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
-		const char *fault = NULL;
-		double most = -1;
+		struct result result = {};
+		size_t compared = 0;
 
-		for (size_t j = 0; j < count; j++)
-			if (!strcmp(truths[j].target, targets[i]))
-				most = fmax(most, compare(run, &truths[j], &fault));
-		check(most >= 0, "nothing is said of %s", targets[i]);
-		fault = fault ?: strange;
-		first = first ?: fault ? strdup(fault) : NULL;
-		write_result(python, run, targets[i], fault, most);
+		for (size_t j = 0; j < count; j++) {
+			if (strcmp(truths[j].target, targets[i]))
+				continue;
+			compare(run, &truths[j], &result);
+			compared++;
+		}
+		check(compared, "nothing is said of %s", targets[i]);
+		find_strange(run, truths, count, &result);
+		write_result(python, run, targets[i], &result);
+		if (result.fault[0])
+			set_fault(&all, "%s: %.400s", targets[i], result.fault);
 	}
-	check(!first, "%s", first);
+	check(!all.fault[0], "%s", all.fault);
 	check(fabs(run->report.given - 1999) < 60, "%.1f Hz given", run->report.given);
 }
 
 /* --- threads --- */
+
+enum { KNOWN_THREADS = 4, THREADS = 6 }; /* then the native ones */
 
 struct thread_truth {
 	char target[16], function[16], label[24]; /* "[thread 123 (" */
@@ -231,7 +247,7 @@ static size_t parse_threads(struct thread_truth *truths, size_t max, const char 
 		      "it says: %s", at);
 		snprintf(truth->label, sizeof(truth->label), "[thread %d (", tid);
 	}
-	check(count == 5, "%zu threads", count);
+	check(count == THREADS, "%zu threads", count);
 	return count;
 }
 
@@ -272,72 +288,90 @@ static uint64_t count_samples(const struct run *run, struct thread_truth *truths
 }
 
 /*
- * From outside, a thread that waits for a CPU looks as one that runs. Without a GIL these threads are five at
- * once, and which of them wait is a matter of what else the machine does; and the share of the native one is
- * then not to be had in any case.
+ * From outside, a thread that waits for a CPU looks as one that runs. Without a GIL these threads are six at
+ * once, and which of them wait is a matter of what else the machine does.
  */
-static void check_threads(const struct python *python, const struct thread_truth *truths,
-			  const struct run *run, uint64_t strange, bool is_result)
+static void compare_threads(const struct python *python, const struct thread_truth *truths, uint64_t strange,
+			    struct result *result)
 {
-	double points = by_readv() && python->free_threaded ? UNEVEN_BY_READV : POINTS, most = 0, off;
-	uint64_t known = 0, working = 0, without_state = 0, native = truths[4].samples;
-	char text[160] = "", empty[96] = "";
+	double points = by_readv() && python->free_threaded ? UNEVEN_BY_READV : POINTS;
+	uint64_t all = 0, working = 0;
 
-	for (int i = 0; i < 4; i++) {
-		known += truths[i].samples;
+	for (int i = 0; i < KNOWN_THREADS; i++) {
+		all += truths[i].samples;
 		working += truths[i].working;
-		without_state += truths[i].without_state;
 	}
-	for (int i = 0; i < 4; i++)
-		most = fmax(most, fabs(100.0 * truths[i].samples / (known ?: 1) - truths[i].percent));
+	for (int i = 0; i < KNOWN_THREADS; i++)
+		result->figure = fmax(result->figure,
+				      fabs(100.0 * truths[i].samples / (all ?: 1) - truths[i].percent));
 	if (strange)
-		snprintf(text, sizeof(text), "%llu impossible stacks", (unsigned long long)strange);
-	else if (most > points)
-		snprintf(text, sizeof(text), "a thread's share is %.2f points off", most);
-	else if (working < MIN_WORKING / 100 * known)
-		snprintf(text, sizeof(text), "%.2f %% are in the threads' functions",
-			 100.0 * working / known);
-	if (is_result)
-		write_result(python, run, "threads", text[0] ? text : NULL, most);
+		set_fault(result, "%llu impossible stacks", (unsigned long long)strange);
+	else if (result->figure > points)
+		set_fault(result, "a thread's share is %.2f points off", result->figure);
+	else if (working < MIN_WORKING / 100 * all)
+		set_fault(result, "%.2f %% are in the threads' functions", 100.0 * working / all);
+	else if (all < 1000)
+		set_fault(result, "%llu samples of Python's threads", (unsigned long long)all);
+}
 
-	off = fabs(100.0 * native / (known + native ?: 1) - truths[4].percent);
+/* Those that run no Python code: they are seen, as such, and the others are not taken for such. */
+static void compare_natives(const struct thread_truth *truths, struct result *result)
+{
+	uint64_t all = 0, known = 0, without_state = 0;
+
+	for (int i = 0; i < THREADS; i++) {
+		all += truths[i].samples;
+		known += i < KNOWN_THREADS ? truths[i].samples : 0;
+		without_state += i < KNOWN_THREADS ? truths[i].without_state : 0;
+	}
+	for (int i = KNOWN_THREADS; i < THREADS; i++) {
+		result->figure = fmax(result->figure,
+				      fabs(100.0 * truths[i].samples / (all ?: 1) - truths[i].percent));
+		if (truths[i].without_state < truths[i].samples || !truths[i].samples)
+			set_fault(result, "a native thread has Python frames, or no samples");
+	}
 	if (without_state > MAX_WITHOUT_STATE * known)
-		snprintf(empty, sizeof(empty), "%llu samples of Python's threads without a thread state",
-			 (unsigned long long)without_state);
-	else if (truths[4].without_state < native || !native)
-		snprintf(empty, sizeof(empty), "the native thread has Python frames, or no samples");
-	else if (off > POINTS && !by_readv())
-		snprintf(empty, sizeof(empty), "the native thread's share is %.2f points off", off);
-	if (is_result)
-		write_result(python, run, "native", empty[0] ? empty : NULL, off);
-	check(!text[0] && !empty[0], "%s %s", text, empty);
-	check(known > 1000, "%llu samples of Python's threads", (unsigned long long)known);
+		set_fault(result, "%llu of %llu samples of Python's threads without a thread state",
+			  (unsigned long long)without_state, (unsigned long long)known);
+	else if (result->figure > POINTS && !by_readv())
+		set_fault(result, "a native thread's share is %.2f points off", result->figure);
+}
+
+static void check_threads(const struct python *python, struct target *target, struct run *run, bool is_result)
+{
+	struct thread_truth truths[THREADS];
+	size_t count = parse_threads(truths, ARRAY_SIZE(truths), ask(target));
+	struct result threads = {}, natives = {};
+
+	compare_threads(python, truths, count_samples(run, truths, count), &threads);
+	compare_natives(truths, &natives);
+	if (is_result) {
+		write_result(python, run, "threads", &threads);
+		write_result(python, run, "native", &natives);
+	}
+	check(!threads.fault[0] && !natives.fault[0], "%s %s", threads.fault, natives.fault);
 }
 
 EACH_OF(supported_pythons, truth, threads)
 {
 	struct target *target = start(python, "truth.py", .args = {"threads"});
-	struct run *run = profile(target, .seconds = 2, .rate = "1999", .min_samples = 3500, .args = {"-t"});
-	struct thread_truth truths[5];
-	size_t count = parse_threads(truths, ARRAY_SIZE(truths), ask(target));
 
-	check_threads(python, truths, run, count_samples(run, truths, count), true);
+	check_threads(python, target,
+		      profile(target, .seconds = 2, .rate = "1999", .min_samples = 3500, .args = {"-t"}),
+		      true);
 }
 
 /* The same where no thread's own slot is known, as with another libc: the kernel side walks the lists. */
 EACH_KIND(truth, threads_by_their_lists)
 {
 	struct target *target = start(python, "truth.py", .args = {"threads"});
-	struct thread_truth truths[5];
 	struct run *run;
-	size_t count;
 
 	if (by_readv())
 		return; /* it knows no other way */
 	run = profile(target, .seconds = 2, .rate = "1999", .min_samples = 3500,
 		      .args = {"-t", "-v", "--debug-slot", "off"});
-	count = parse_threads(truths, ARRAY_SIZE(truths), ask(target));
 	check(strstr(run->err, "thread state: list of thread states"), "the lists are not used: %s",
 	      run->err);
-	check_threads(python, truths, run, count_samples(run, truths, count), false);
+	check_threads(python, target, run, false);
 }

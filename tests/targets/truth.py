@@ -3,11 +3,12 @@
 
 calls (the default): slices of 0.5 to 1.5 ms of all kinds of calls, dealt out in decks in random order, so that no timer
 can fall into step with them.
-threads: four threads that want the GIL, beside one that Python does not know and that runs no Python code.
+threads: four threads that want the GIL, beside two that run no Python code: one that Python does not know, and one that it
+has a thread state for.
 
 On SIGTERM it says what is true by the threads' own clocks, and ends. calls: lines "truth TARGET PERCENT STACK", where a
 part of the stack is NAME, NAME:LINE for that line only, or NAME*9 for one to nine of it. threads: "truth threads PERCENT
-TID FUNCTION" for each of the four, in percent of them, and "truth native PERCENT TID -", in percent of all.
+TID FUNCTION" for each of the four, in percent of them, and "truth native PERCENT TID -" for the others, in percent of all.
 
 Right profile: these shares, on the stacks of calls and on the beginnings of them; nothing else.
 """
@@ -17,6 +18,7 @@ import mmap
 import os
 import random
 import signal
+import struct
 import sys
 import threading
 import time
@@ -229,17 +231,26 @@ def four():
         sum(range(200))
 
 
-native_code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-native_code.write(b"\xeb\xfe")  # a jump to itself
+def native_code(*calls):
+    """A thread's function: *argument = gettid(); the calls; a jump to itself."""
+    text = b"\x50\xb8\xba\x00\x00\x00\x0f\x05\x89\x07"  # push, which aligns the stack; mov eax; syscall; mov [rdi], eax
+    for function in calls:
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        text += b"\x48\xb8" + struct.pack("<Q", address) + b"\xff\xd0"  # mov rax, address; call rax
+    code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(text + b"\xeb\xfe")
+    return code
 
 
-def start_native():
-    """A thread of that code: its pthread_t."""
-    address = ctypes.addressof(ctypes.c_char.from_buffer(native_code))
-    thread = ctypes.c_ulong()
-    if ctypes.CDLL(None).pthread_create(ctypes.byref(thread), None, ctypes.c_void_p(address), None):
+def start_native(code):
+    """A thread of that code: its pthread_t and its id."""
+    thread, native_id = ctypes.c_ulong(), ctypes.c_int()
+    address = ctypes.addressof(ctypes.c_char.from_buffer(code))
+    if ctypes.CDLL(None).pthread_create(ctypes.byref(thread), None, ctypes.c_void_p(address), ctypes.byref(native_id)):
         raise OSError("pthread_create")
-    return thread.value
+    while not native_id.value:
+        time.sleep(0.001)
+    return thread.value, native_id.value
 
 
 def clocks(idents):
@@ -248,20 +259,21 @@ def clocks(idents):
 
 def threads():
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    sys.setswitchinterval(0.001)  # many turns, so that a little more of them makes no difference
     known = [threading.Thread(target=function, daemon=True) for function in (one, two, three, four)]
-    before = set(os.listdir("/proc/self/task"))
-    native = start_native()
-    native_id = int((set(os.listdir("/proc/self/task")) - before).pop())
+    codes = [native_code(), native_code(ctypes.pythonapi.PyGILState_Ensure, ctypes.pythonapi.PyEval_SaveThread)]
+    natives = [start_native(code) for code in codes]
     for thread in known:
         thread.start()
-    idents = [thread.ident for thread in known] + [native]
+    idents = [thread.ident for thread in known] + [ident for ident, _ in natives]
     start = clocks(idents)
     print("ready", flush=True)
     signal.sigwait([signal.SIGTERM])
     used = [now - then for now, then in zip(clocks(idents), start)]
     for thread, function, seconds in zip(known, (one, two, three, four), used):
-        print("truth threads %.3f %d %s" % (100 * seconds / sum(used[:-1]), thread.native_id, function.__name__))
-    print("truth native %.3f %d -" % (100 * used[-1] / sum(used), native_id))
+        print("truth threads %.3f %d %s" % (100 * seconds / sum(used[:4]), thread.native_id, function.__name__))
+    for (_, native_id), seconds in zip(natives, used[4:]):
+        print("truth native %.3f %d -" % (100 * seconds / sum(used), native_id))
     print("end", flush=True)
     os._exit(0)
 
