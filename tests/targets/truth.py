@@ -6,7 +6,7 @@ can fall into step with them.
 threads: four threads that want the GIL, beside two that run no Python code: one that Python does not know, and one that it
 has a thread state for.
 
-On SIGTERM it says what is true by the threads' own clocks, and ends. calls: lines "truth TARGET PERCENT STACK", where a
+On SIGTERM it says what is true by the threads' own clocks since the last SIGUSR1, and ends. calls: lines "truth TARGET PERCENT STACK", where a
 part of the stack is NAME, NAME:LINE for that line only, or NAME*9 for one to nine of it. threads: "truth threads PERCENT
 TID FUNCTION" for each of the four, in percent of them, and "truth native PERCENT TID -" for the others, in percent of all.
 
@@ -182,7 +182,7 @@ def slices():
          for function in (café, имя, 漢字, 𐐨, Box().go, outer(), lambda n: sum(range(n)))]
 
 
-stopped = False
+stopped, again = False, False
 
 
 def stop(signum, frame):
@@ -190,10 +190,20 @@ def stop(signum, frame):
     stopped = True
 
 
+def begin_again(signum, frame):
+    global again
+    again = True
+
+
 def run(all_slices):
+    global again
     deck = [piece for piece in all_slices for _ in range(piece.weight)]
     clock = time.thread_time_ns
     while not stopped:
+        if again:
+            again = False
+            for piece in all_slices:
+                piece.used = 0
         random.shuffle(deck)
         ms = random.uniform(0.5, 1.5)
         for piece in deck:
@@ -205,6 +215,7 @@ def run(all_slices):
 def calls():
     all_slices = slices()
     signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGUSR1, begin_again)
     return all_slices
 
 
@@ -258,7 +269,7 @@ def clocks(idents):
 
 
 def threads():
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR1])
     sys.setswitchinterval(0.001)  # many turns, so that a little more of them makes no difference
     known = [threading.Thread(target=function, daemon=True) for function in (one, two, three, four)]
     codes = [native_code(), native_code(ctypes.pythonapi.PyGILState_Ensure, ctypes.pythonapi.PyEval_SaveThread)]
@@ -268,7 +279,8 @@ def threads():
     idents = [thread.ident for thread in known] + [ident for ident, _ in natives]
     start = clocks(idents)
     print("ready", flush=True)
-    signal.sigwait([signal.SIGTERM])
+    while signal.sigwait([signal.SIGTERM, signal.SIGUSR1]) == signal.SIGUSR1:
+        start = clocks(idents)
     used = [now - then for now, then in zip(clocks(idents), start)]
     for thread, function, seconds in zip(known, (one, two, three, four), used):
         print("truth threads %.3f %d %s" % (100 * seconds / sum(used[:4]), thread.native_id, function.__name__))
