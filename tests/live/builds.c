@@ -20,7 +20,7 @@ void check_found(struct target *target, pid_t pid, const char *names)
 	struct run *run;
 
 	same.pid = pid;
-	run = profile(&same, .seconds = 0.5, .min_samples = 50);
+	run = profile(&same, .seconds = 0.25, .min_samples = 50);
 	check(percent(run, stacks__ending_in(&run->stacks, names)) > 99, "%s has %.2f %%", names,
 	      percent(run, stacks__ending_in(&run->stacks, names)));
 	remote__init(&remote, pid);

@@ -32,8 +32,13 @@ static void check_build(const struct python *python, const struct build *build)
 
 EACH_OF(supported_pythons, builds, stripped)
 {
-	struct build build = build__copy_all(python, "py");
-	struct child *strip = child__start(&(struct child_config){
+	struct build build;
+	struct child *strip;
+
+	if (python->root[0] || !strcmp(python->kind, "host"))
+		return; /* Debian's always are */
+	build = build__copy_all(python, "py");
+	strip = child__start(&(struct child_config){
 		.argv = (const char *const[]){"strip", build.program, build.library[0] ? build.library : NULL,
 					      NULL}});
 
@@ -67,12 +72,11 @@ EACH_OF(supported_pythons, builds, no_section_headers)
 	try_section_headers(python, 0, 0, 0);
 }
 
-/* Code in their place, none within the file, and names that are none. */
+/* Code in their place, and none within the file. */
 EACH_KIND(builds, broken_section_headers)
 {
 	try_section_headers(python, 0x1000, 40, 39);
-	try_section_headers(python, 1ull << 40, 40, 39);
-	try_section_headers(python, 0x40, 0xffff, 0xfff0);
+	try_section_headers(python, 1ull << 40, 0xffff, 0xfff0);
 }
 
 /* --- linked with a libpython.a --- */
