@@ -16,15 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POINTS		   2.0	 /* that a share may be off, of a small one half of it */
-#define MAX_WITHOUT_STATE  0.001 /* of the samples of threads that have one */
-#define MAX_OTHER_LINES	   0.2	 /* percent of samples at lines not marked */
-#define MAX_BETWEEN	   3.0	 /* percent on the way from one slice to the next */
-#define MIN_WHOLE	   80.0	 /* percent of a slice's samples that have its whole stack */
-#define MIN_WORKING	   97.0	 /* percent of the threads' samples in what they do all the time */
-#define UNEVEN_BY_READV	   4.0	 /* points: see compare_threads */
-#define UNEVEN_WITHOUT_GIL 15.0
-#define MAX_PARTS	   8
+#define POINTS		  2.0	/* that a share may be off, of a small one half of it */
+#define MAX_WITHOUT_STATE 0.001 /* of the samples of threads that have one */
+#define MAX_OTHER_LINES	  0.2	/* percent of samples at lines not marked */
+#define MAX_BETWEEN	  3.0	/* percent on the way from one slice to the next */
+#define MIN_WHOLE	  80.0	/* percent of a slice's samples that have its whole stack */
+#define MIN_WORKING	  97.0	/* percent of the threads' samples in what they do all the time */
+#define UNEVEN_BY_READV	  4.0	/* points: see compare_threads */
+#define MAX_PARTS	  8
 
 /* One part of a stack that is expected: NAME, NAME:LINE or NAME*MOST. */
 struct part {
@@ -326,7 +325,7 @@ static uint64_t count_samples(const struct run *run, struct thread_truth *truths
 static void compare_threads(const struct python *python, const struct thread_truth *truths, uint64_t strange,
 			    struct result *result)
 {
-	double points = !by_readv() ? POINTS : python->free_threaded ? UNEVEN_WITHOUT_GIL : UNEVEN_BY_READV;
+	double points = by_readv() ? UNEVEN_BY_READV : POINTS;
 	uint64_t all = 0, working = 0;
 
 	for (int i = 0; i < KNOWN_THREADS; i++) {
@@ -336,6 +335,8 @@ static void compare_threads(const struct python *python, const struct thread_tru
 	for (int i = 0; i < KNOWN_THREADS; i++)
 		result->figure = fmax(result->figure,
 				      fabs(100.0 * truths[i].samples / (all ?: 1) - truths[i].percent));
+	if (by_readv() && python->free_threaded)
+		result->figure = -1;
 	if (strange)
 		set_fault(result, "%llu impossible stacks", (unsigned long long)strange);
 	else if (result->figure > points)
