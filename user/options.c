@@ -27,6 +27,7 @@ enum {
 	OPTION_LINE,
 	OPTION_KERNEL_FRAMES,
 	OPTION_BPF_PROGRAM,
+	OPTION_SLOT,
 	OPTION_ENGINE,
 	OPTION_STATS,
 	OPTION_REPORT,
@@ -57,6 +58,7 @@ static const struct option LONG_OPTIONS[] = {
 	{"locals", no_argument, NULL, OPTION_LOCALS},
 	{"kernel-frames", required_argument, NULL, OPTION_KERNEL_FRAMES},
 	{"debug-bpf", required_argument, NULL, OPTION_BPF_PROGRAM},
+	{"debug-slot", required_argument, NULL, OPTION_SLOT},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{0},
@@ -337,6 +339,10 @@ static int take_option(struct options *options, int option, const char *value, c
 		return parse_program(value, &options->session.program)
 			       ? bad_value("--debug-bpf", value, "walk, bounded or empty")
 			       : 0;
+	case OPTION_SLOT: /* the same; off: as with a libc that is not known */
+		options->session.no_slot = !strcmp(value, "off");
+		return options->session.no_slot || !strcmp(value, "on") ? 0
+									: bad_value("--debug-slot", value, "on or off");
 	case 'h':
 		options->command = COMMAND_HELP;
 		return 0;

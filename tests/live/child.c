@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define MAX_CHILDREN 64
-#define MAX_FOLDERS  16
+#define MAX_FOLDERS  32
 
 static struct child *children[MAX_CHILDREN];
 static struct child_config configs[MAX_CHILDREN];

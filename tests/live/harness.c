@@ -481,6 +481,8 @@ struct run *profile__run(const struct request *request)
 			snprintf(engine_arg, sizeof(engine_arg), "--engine=%s", engine);
 			args[count++] = engine_arg;
 		}
+		if (request->signal)
+			kill(request->target->pid, request->signal);
 		run = profiler__finish(start_profiler(args, request->env), file);
 		check_written(run);
 		check_target(request->target);

@@ -131,6 +131,7 @@ struct request {
 	double seconds;	      /* default 1 */
 	const char *rate;     /* default 999 */
 	uint64_t min_samples; /* default 200 */
+	int signal;	      /* that the target gets before each try; 0: none */
 	const char *args[8];  /* more of them */
 	const char *env[4];
 };

@@ -115,18 +115,23 @@ static void try_python(const char *version, const char *command)
 	stop(pid);
 }
 
-Test(attach, every_python)
+static void for_each_python(void (*function)(const char *version, const char *command))
 {
 	FILE *list = popen("scripts/test-pythons --list 2>/dev/null", "r");
 	char version[32], command[512];
 	int count = 0;
 
 	while (list && fscanf(list, "%31s %*s %511[^\n]", version, command) == 2) {
-		try_python(version, command);
+		function(version, command);
 		count++;
 	}
 	cr_assert_gt(count, 0);
 	pclose(list);
+}
+
+Test(attach, every_python)
+{
+	for_each_python(try_python);
 }
 
 Test(attach, threads_that_come_and_go)
@@ -140,6 +145,38 @@ Test(attach, threads_that_come_and_go)
 			expect_version(pid, minor, PBP_SLOT_FSBASE);
 		stop(pid);
 	}
+}
+
+/* Pools of threads are made, used and ended; none of 200 looks in a row may fail for that. */
+static const char pools[] = "import asyncio, functools\n"
+			    "def to_thread(*call):\n"
+			    "    return asyncio.get_running_loop().run_in_executor(None, *call)\n"
+			    "to_thread = getattr(asyncio, \"to_thread\", to_thread)\n"
+			    "async def main():\n"
+			    "    for _ in range(20):\n"
+			    "        await asyncio.gather(*[to_thread(sum, range(1000)) for _ in range(8)])\n"
+			    "while True:\n"
+			    "    asyncio.run(main())\n";
+
+static void look_often(const char *version, const char *command)
+{
+	pid_t pid = start("exec %s -c '%s'", command, pools);
+	struct py_target target;
+	char reason[512];
+
+	cr_assert_eq(attach(&target, pid, reason), PY_ATTACH_OK, "%s: %s", version, reason);
+	usleep(300000);
+	for (int i = 0; i < 200; i++) {
+		cr_assert_eq(py_target__open(&target, pid, reason, sizeof(reason)), PY_ATTACH_OK, "%s, look %d: %s",
+			     version, i, reason);
+		usleep(500);
+	}
+	stop(pid);
+}
+
+Test(attach, two_hundred_times)
+{
+	for_each_python(look_often);
 }
 
 /* ---- two runtimes ---- */

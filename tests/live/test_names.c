@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Names of functions and files, whatever characters they are of, and the names of code that is made and freed
- * while the program runs. That every profile is valid, printable UTF-8 is checked wherever one is read.
+ * Names of functions and files that are hard to print, and the names of code that is made and freed while the
+ * program runs. Names of other alphabets: test_matrix.c. That every profile is valid, printable UTF-8 is checked wherever one is read.
  */
 #include "harness.h"
 
@@ -10,26 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-EACH_PYTHON(names, of_all_kinds)
-{
-	static const char *const names[] = {
-		"plain", "café", "имя", "漢字", "𐐨", "Box.go", "outer.<locals>.inner", "<lambda>"};
-	struct run *run =
-		profile(start(python, "names.py"), .rate = "1999", .seconds = 1.5, .min_samples = 1000);
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		char stack[64];
-
-		snprintf(stack, sizeof(stack), "<module>;%s", names[i]);
-		check_share(run, shown(stack), 12.5, 3);
-		check(strstr(run->out, shown(names[i])), "%s is not in the table", shown(names[i]));
-	}
-}
-
 /* Nothing that a terminal or a reader of the file would take for its own. */
 EACH_PYTHON(names, hostile)
 {
-	struct run *run = profile(start(python, "names.py", .args = {"hostile"}), .rate = "1999",
+	struct run *run = profile(start(python, "names.py"), .rate = "1999",
 				  .seconds = 1, .min_samples = 700);
 	const char *seen[16];
 	double shares[16] = {0};

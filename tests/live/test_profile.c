@@ -1,34 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a profile says of programs whose right profile is known: shares, lines, callers, states. One thread,
- * and code that stays. Names: test_names.c. Stacks that change fast: test_stacks.c.
+ * What a profile says of programs whose right profile is known: callers, states. One thread, and code that
+ * stays. Shares: test_matrix.c. Lines: test_lines.c. Names: test_names.c. Stacks that change fast: test_stacks.c.
  */
 #include "harness.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-EACH_OF(supported_pythons, profile, shares)
-{
-	struct target *target = start(python, "shares.py");
-	struct run *run = profile(target, .seconds = 2, .rate = "1999", .min_samples = 2000);
-	const char *line;
-	double shares[3];
-
-	kill(target->pid, SIGTERM);
-	line = child__wait_line(target->child, "shares ", 30);
-	check(line && sscanf(line, "%lf %lf %lf", &shares[0], &shares[1], &shares[2]) == 3, "no shares");
-	for (int i = 0; i < 3; i++) {
-		char names[] = "<module>;run;a";
-
-		names[strlen(names) - 1] = 'a' + i;
-		check_share(run, names, shares[i], 3);
-	}
-	check(fabs(run->report.given - 1999) < 60, "%.1f Hz given", run->report.given);
-}
 
 /* Weight of the stacks of those names whose leaf is on that line. */
 static uint64_t on_line(const struct run *run, const char *names, unsigned int line)
@@ -42,16 +22,6 @@ static uint64_t on_line(const struct run *run, const char *names, unsigned int l
 			weight += stack->weight;
 	}
 	return weight;
-}
-
-EACH_PYTHON(profile, executing_line)
-{
-	struct run *run = profile(start(python, "lines.py"));
-	unsigned int hot;
-
-	marked_lines("lines.py", "HOT", &hot, 1);
-	check(percent(run, on_line(run, "<module>;h", hot)) >= 99, "line %u has %.2f %%", hot,
-	      percent(run, on_line(run, "<module>;h", hot)));
 }
 
 EACH_PYTHON(profile, lines_and_functions)
@@ -69,44 +39,6 @@ EACH_PYTHON(profile, lines_and_functions)
 	run = profile(target, .seconds = 0.5, .min_samples = 50, .args = {"--function"});
 	check(run->stacks.len <= 2, "%zu stacks, grouped by function", run->stacks.len);
 	check_share(run, "<module>;f", 100, 1);
-}
-
-/* "name:line;name:line" */
-static void write_stack(const struct stack *stack, char *out, size_t size)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < stack->len && used < size; i++)
-		used += snprintf(out + used, size - used, "%s%s:%u", i ? ";" : "", stack->frames[i].name,
-				 stack->frames[i].line);
-}
-
-/* Every kind of call, held still: names and lines are those that sys._current_frames() gives. */
-EACH_OF(supported_pythons, profile, stacks_as_python_sees_them)
-{
-	struct target *target = start(python, "shapes.py");
-	struct run *run = profile(target, .seconds = 1, .min_samples = 600);
-	char *lines = strdup(child__out(target->child)), *rest = lines, *line, text[4096];
-	uint64_t all = 0;
-	int count = 0;
-
-	while ((line = strsep(&rest, "\n"))) {
-		uint64_t weight = 0;
-
-		if (strncmp(line, "stack ", 6))
-			continue;
-		for (size_t i = 0; i < run->stacks.len; i++) {
-			write_stack(&run->stacks.items[i], text, sizeof(text));
-			weight += strcmp(text, line + 6) ? 0 : run->stacks.items[i].weight;
-		}
-		check(percent(run, weight) > 3, "%s has %.2f %%; there is %s", line + 6, percent(run, weight),
-		      stack__text(&run->stacks.items[0]));
-		all += weight;
-		count++;
-	}
-	check(count == 6, "%d stacks", count);
-	check(percent(run, all) > 98, "these have %.2f %%", percent(run, all));
-	free(lines);
 }
 
 static bool is_fib(const struct stack *stack)
@@ -137,17 +69,6 @@ EACH_PYTHON(profile, recursion)
 	      greatest);
 }
 
-EACH_PYTHON(profile, callback_from_c)
-{
-	struct run *run = profile(start(python, "callback.py"));
-
-	check(run->stacks.total == stacks__exactly(&run->stacks, "<module>;outer;key") +
-					   stacks__exactly(&run->stacks, "<module>;outer"),
-	      "stacks other than <module>;outer;key and <module>;outer");
-	check(percent(run, stacks__ending_in(&run->stacks, "key")) > 80, "key has %.2f %%",
-	      percent(run, stacks__ending_in(&run->stacks, "key")));
-}
-
 static bool is_step_and_lambda(const struct stack *stack)
 {
 	for (size_t i = 1; i < stack->len; i++)
@@ -159,7 +80,7 @@ static bool is_step_and_lambda(const struct stack *stack)
 /* Every second frame is called from C, 51 times: nothing blank between them, nothing left out. */
 EACH_PYTHON(profile, callbacks_in_callbacks)
 {
-	struct run *run = profile(start(python, "callback.py", .args = {"reduce"}));
+	struct run *run = profile(start(python, "callback.py"));
 	uint64_t deep = 0;
 
 	check_each_stack(run, is_step_and_lambda, "step and its lambda in turn");

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Finding the live runtime, end to end, in processes where that is not plain: second copies, other versions
- * beside it, deleted and replaced files, no section headers, namespaces, programs that embed Python.
+ * beside it, deleted and replaced files, namespaces, programs that embed Python. Ways to link and strip it:
+ * test_builds.c.
  */
-#include "harness.h"
-
-#include "py/runtime.h"
+#include "builds.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,27 +12,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* All of the profile is that stack, and the version is the one that runs. */
-static void check_found(struct target *target, pid_t pid, const char *names)
-{
-	struct target same = *target;
-	struct py_runtime runtime;
-	struct remote remote;
-	char reason[512] = "";
-	struct run *run;
-
-	same.pid = pid;
-	run = profile(&same, .seconds = 0.5, .min_samples = 50);
-	check(percent(run, stacks__ending_in(&run->stacks, names)) > 99, "%s has %.2f %%", names,
-	      percent(run, stacks__ending_in(&run->stacks, names)));
-	remote__init(&remote, pid);
-	check(py_runtime__find(&runtime, &remote, reason, sizeof(reason)) == PY_ATTACH_OK, "%s", reason);
-	check(runtime.offsets.version >> 24 == 3 &&
-		      (int)(runtime.offsets.version >> 16 & 0xff) == target->python->minor,
-	      "version 0x%x", runtime.offsets.version);
-	py_runtime__close(&runtime);
-}
 
 static const char spin[] = "outer;middle;spin";
 
@@ -68,15 +46,6 @@ EACH_OF(supported_pythons, runtime, second_file)
 	check_found(target, target->pid, "<module>;spin");
 }
 
-/* The libpython of a Python that is not in the root. */
-static void library_of(const struct python *python, char *path, size_t size)
-{
-	int len = strstr(python->command, "/bin/") - python->command;
-
-	snprintf(path, size, "%.*s/lib/libpython3.%d%s.so.1.0", len, python->command, python->minor,
-		 python->free_threaded ? "t" : "");
-}
-
 /* A libpython of another version in the same process. */
 EACH_PYTHON(runtime, another_version_beside_it)
 {
@@ -106,60 +75,21 @@ EACH_PYTHON(runtime, deleted_library)
 
 /* --- the executable --- */
 
-/* A copy of the executable in the root: its path from here, and as the target sees it. */
-struct executable {
-	char path[CHILD_PATH];
-	const char *inside;
-};
-
-static const char *executable_of(const struct python *python)
-{
-	const char *last = strrchr(python->command, ' ');
-
-	return last ? last + 1 : python->command;
-}
-
-static struct executable copy_executable(const struct python *python, const char *name)
-{
-	struct executable copy;
-	char original[2 * CHILD_PATH];
-
-	snprintf(original, sizeof(original), "%s%s", python->root, executable_of(python));
-	snprintf(copy.path, sizeof(copy.path), "%s/%s", scratch_folder(python->root), name);
-	copy_file(original, copy.path);
-	copy.inside = strdup(copy.path + strlen(python->root));
-	return copy;
-}
-
 EACH_OF(supported_pythons, runtime, deleted_executable)
 {
-	struct executable copy = copy_executable(python, "pyx");
+	struct build copy = build__copy(python, "pyx");
 	struct target *target = start(python, "spin.py", .interpreter = copy.inside);
 
-	check(!unlink(copy.path), "unlink");
+	check(!unlink(copy.program), "unlink");
 	check_found(target, target->pid, spin);
 }
 
 /* Its name says that it is deleted; it is not. */
 EACH_OF(supported_pythons, runtime, executable_named_deleted)
 {
-	struct executable copy = copy_executable(python, "py (deleted)");
+	struct build copy = build__copy(python, "py (deleted)");
 	struct target *target = start(python, "spin.py", .interpreter = copy.inside);
 
-	check_found(target, target->pid, spin);
-}
-
-EACH_OF(supported_pythons, runtime, no_section_headers)
-{
-	struct executable copy = copy_executable(python, "py-nosh");
-	FILE *file = fopen(copy.path, "r+");
-	struct target *target;
-
-	/* e_shoff, then e_shnum and e_shstrndx */
-	check(file && !fseek(file, 0x28, SEEK_SET) && fwrite("\0\0\0\0\0\0\0", 1, 8, file) == 8 &&
-		      !fseek(file, 0x3c, SEEK_SET) && fwrite("\0\0\0", 1, 4, file) == 4 && !fclose(file),
-	      "cannot change %s", copy.path);
-	target = start(python, "spin.py", .interpreter = copy.inside);
 	check_found(target, target->pid, spin);
 }
 
@@ -167,13 +97,13 @@ EACH_OF(supported_pythons, runtime, no_section_headers)
 EACH_WITH_TABLE(runtime, replaced_executable)
 {
 	const struct python *other = pick(python->minor == 13 ? "3.14" : "3.13", "debian");
-	struct executable copy = copy_executable(python, "py"), second = copy_executable(other, "py");
+	struct build copy = build__copy(python, "py"), second = build__copy(other, "py");
 	struct target *target = start(python, "spin.py", .interpreter = copy.inside);
 	char beside[CHILD_PATH + 8];
 
-	snprintf(beside, sizeof(beside), "%s.new", copy.path);
-	copy_file(second.path, beside);
-	check(!rename(beside, copy.path), "rename");
+	snprintf(beside, sizeof(beside), "%s.new", copy.program);
+	copy_file(second.program, beside);
+	check(!rename(beside, copy.program), "rename");
 	check_found(target, target->pid, spin);
 }
 
@@ -181,13 +111,13 @@ EACH_WITH_TABLE(runtime, replaced_executable)
 EACH_WITH_TABLE(runtime, other_file_at_the_path)
 {
 	const struct python *other = pick(python->minor == 13 ? "3.14" : "3.13", "debian");
-	struct executable copy = copy_executable(other, "py");
+	struct build copy = build__copy(other, "py");
 	char original[2 * CHILD_PATH], script[4 * CHILD_PATH];
 	struct target *target;
 
 	snprintf(original, sizeof(original), "%s%s", python->root, executable_of(python));
-	snprintf(script, sizeof(script), "mount --bind %s %s && exec \"$0\" \"$@\"", original, copy.path);
-	target = start(python, "spin.py", .interpreter = copy.path + strlen(python->root),
+	snprintf(script, sizeof(script), "mount --bind %s %s && exec \"$0\" \"$@\"", original, copy.program);
+	target = start(python, "spin.py", .interpreter = copy.program + strlen(python->root),
 		       .wrapper = {"unshare", "-m", "sh", "-c", script});
 	check_found(target, target->pid, spin);
 }
@@ -236,68 +166,10 @@ EACH_PYTHON(runtime, both_in_a_pid_namespace)
 
 /* --- programs that embed Python --- */
 
-/* embed.c, compiled into a folder of the root; as the target sees it. */
-static const char *compile_embed(const struct python *python, char *folder, size_t size)
-{
-	char path[CHILD_PATH + 16];
-	struct child *compiler;
-
-	snprintf(folder, size, "%s", scratch_folder(python->root));
-	snprintf(path, sizeof(path), "%s/webworker", folder);
-	compiler = child__start(&(struct child_config){
-		.argv = (const char *const[]){"cc", "-O1", "-Wl,-z,noseparate-code", "-o", path,
-					      "tests/targets/embed.c", "-ldl", "-lpthread", NULL}});
-	check(child__wait(compiler, 60) && !child__code(compiler), "cannot compile embed.c: %s",
-	      child__err(compiler));
-	return strdup(path + strlen(python->root));
-}
-
-/* As a target: its "Python" is the program, its "program" the library, as a file that can be deleted. */
-static struct target *start_embed(const struct python *python, const char *mode, bool remove)
-{
-	static struct python embedder;
-	char folder[CHILD_PATH], library[2 * CHILD_PATH], copy[2 * CHILD_PATH], home[CHILD_PATH];
-	const char *program = compile_embed(python, folder, sizeof(folder)), *argv[12];
-	struct target *target = calloc(1, sizeof(*target));
-	size_t count = 0;
-
-	embedder = *python;
-	target->python = &embedder;
-	snprintf(target->name, sizeof(target->name), "embed.c %s", mode);
-	if (python->root[0]) {
-		snprintf(library, sizeof(library), "%s/usr/lib/x86_64-linux-gnu/libpython3.%d.so.1.0",
-			 python->root, python->minor);
-		snprintf(home, sizeof(home), "PYTHONHOME=/usr");
-	} else {
-		size_t len = strstr(python->command, "/bin/") - python->command;
-
-		library_of(python, library, sizeof(library));
-		snprintf(home, sizeof(home), "PYTHONHOME=%.*s", (int)len, python->command);
-	}
-	snprintf(copy, sizeof(copy), "%s/libunpacked.so", folder);
-	copy_file(library, copy);
-	if (python->root[0]) {
-		argv[count++] = "chroot";
-		argv[count++] = python->root;
-	}
-	argv[count++] = program;
-	argv[count++] = copy + strlen(python->root);
-	argv[count++] = mode;
-	argv[count] = NULL;
-	target->child = child__start(
-		&(struct child_config){.argv = argv, .env = {"PBP_LIMIT=100", home}, .group = true});
-	target->pid = target->child->pid;
-	check(child__wait_line(target->child, "ready", 60), "embed did not get ready: %s",
-	      child__err(target->child));
-	if (remove)
-		check(!unlink(copy), "unlink");
-	return target;
-}
-
 /* Not called python, nor linked with libpython; the library has an odd name and is deleted after loading. */
 EACH_OF(embeddable_pythons, runtime, embedded)
 {
-	struct target *target = start_embed(python, "spin", true);
+	struct target *target = start_embed(python, true, "spin", NULL);
 
 	check_found(target, target->pid, "<module>;spin");
 }
@@ -305,7 +177,7 @@ EACH_OF(embeddable_pythons, runtime, embedded)
 /* A thread that Python knows, but that runs only C: it is counted, and does not disturb the others. */
 EACH_OF(embeddable_pythons, runtime, native_thread)
 {
-	struct target *target = start_embed(python, "native", false);
+	struct target *target = start_embed(python, false, "native", NULL);
 	struct run *run = profile(target, .seconds = 0.7);
 	uint64_t spinning = stacks__exactly(&run->stacks, "<module>;spin");
 
@@ -319,7 +191,7 @@ EACH_OF(embeddable_pythons, runtime, native_thread)
 /* Python is there, but no thread is in it. */
 EACH_OF(embeddable_pythons, runtime, detached)
 {
-	struct target *target = start_embed(python, "detached", false);
+	struct target *target = start_embed(python, false, "detached", NULL);
 	char pid[16];
 	struct run *run;
 

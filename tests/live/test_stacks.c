@@ -39,24 +39,6 @@ EACH_KIND(stacks, two_chains)
 	check(x > 20 && fabs(x - y) < 8, "x is in %.2f %%, y in %.2f %%", x, y);
 }
 
-static bool has_one_driver(const struct stack *stack)
-{
-	return stack__is(stack, "<module>;light;g") || stack__is(stack, "<module>;heavy;g") ||
-	       stack__is(stack, "<module>;light") || stack__is(stack, "<module>;heavy") ||
-	       stack__is(stack, "<module>");
-}
-
-EACH_PYTHON(stacks, generator_of_two_drivers)
-{
-	struct run *run = profile_fast(start(python, "gens.py"));
-	uint64_t light = stacks__exactly(&run->stacks, "<module>;light;g");
-	uint64_t heavy = stacks__exactly(&run->stacks, "<module>;heavy;g");
-	double share = light + heavy ? 100.0 * light / (light + heavy) : 0;
-
-	check_each_stack(run, has_one_driver, "g has one driver");
-	check(fabs(share - 25) < 4, "light has %.2f %% of g", share);
-}
-
 static bool is_prefix_of_yields(const struct stack *stack)
 {
 	return stack__is(stack, "<module>;c;b;a") || stack__is(stack, "<module>;c;b") ||
@@ -65,7 +47,7 @@ static bool is_prefix_of_yields(const struct stack *stack)
 
 EACH_PYTHON(stacks, generators_in_a_row)
 {
-	struct run *run = profile_fast(start(python, "gens.py", .args = {"yields"}));
+	struct run *run = profile_fast(start(python, "gens.py"));
 
 	check_each_stack(run, is_prefix_of_yields, "a prefix of <module>;c;b;a");
 	check(stacks__exactly(&run->stacks, "<module>;c;b;a"), "a was never seen");
@@ -122,6 +104,32 @@ EACH_KIND(stacks, two_tasks)
 
 	check_each_stack(run, is_task, "no frame of a task twice");
 	check(fabs(share - 50) < 5, "mid;leaf has %.2f %% of leaf", share);
+}
+
+static bool is_greenlet(const struct stack *stack)
+{
+	size_t len = stack->len - !strcmp(stack__leaf(stack)->name, "work");
+	bool first = !strcmp(stack->frames[0].name, "first");
+
+	if (first)
+		return len == 2 && !strcmp(stack->frames[1].name, "first_turn");
+	return len == 12 && !strcmp(stack->frames[0].name, "second") && stack__count(stack, "down") == 10 &&
+	       !strcmp(stack->frames[11].name, "second_turn");
+}
+
+/* Stacks that are exchanged by code that is no part of Python. */
+EACH_WITH_TABLE(stacks, greenlets)
+{
+	struct target *target = start(python, "greenlets.py");
+	struct run *run;
+	double share;
+
+	if (strstr(child__out(target->child), "absent"))
+		return;
+	run = profile_fast(target);
+	share = percent(run, stacks__with(&run->stacks, "first_turn"));
+	check_each_stack(run, is_greenlet, "one greenlet's");
+	check(fabs(share - 100.0 / 3) < 4, "first_turn is in %.2f %%", share);
 }
 
 /* --- deep --- */

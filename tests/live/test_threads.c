@@ -33,35 +33,6 @@ EACH_PYTHON(threads, c_code_without_the_gil)
 	      "%.0f samples of %.3f s of CPU at 999 Hz", run->report.samples, run->report.cpu_s);
 }
 
-/* By thread: each of the four has its share, and together they are all of one CPU. */
-EACH_PYTHON(threads, that_want_the_gil)
-{
-	struct run *run = profile(start(python, "gil.py"), .seconds = 1.5, .rate = "1999",
-				  .min_samples = 1000, .args = {"-t"});
-	const char *seen[8];
-	double shares[8] = {0};
-	size_t threads = 0;
-
-	check(percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;spin"))) > 97,
-	      "spin has %.2f %%", percent(run, stacks__ending_in(&run->stacks, shown("Thread.run;spin"))));
-	for (size_t i = 0; i < run->stacks.len; i++) {
-		const char *name = run->stacks.items[i].frames[0].name;
-		size_t at = 0;
-
-		if (strcmp(stack__leaf(&run->stacks.items[i])->name, "spin"))
-			continue;
-		while (at < threads && strcmp(seen[at], name))
-			at++;
-		if (at == threads && threads < 8)
-			seen[threads++] = name;
-		if (at < 8)
-			shares[at] += percent(run, run->stacks.items[i].weight);
-	}
-	check(threads == 4, "%zu threads have samples", threads);
-	for (size_t i = 0; i < threads; i++)
-		check(shares[i] > 10 && shares[i] < 45, "%s has %.2f %%", seen[i], shares[i]);
-}
-
 EACH_PYTHON(threads, asleep)
 {
 	struct run *run = profile(start(python, "sleepy.py", .args = {"6"}), .seconds = 0.7);

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""callback.py [sorted|reduce] [LEVELS]: Python called from C called from Python.
+"""callback.py [LEVELS] (default 50): Python called from C called from Python, so many times.
 
-sorted (the default): <module>;outer;key, nothing blank, no placeholder frames.
-reduce: <module>, then step and step.<locals>.<lambda> (<lambda> before 3.11) in turn down to LEVELS (default 50)
-levels, in every deep sample.
+Right profile: <module>, then step and step.<locals>.<lambda> (<lambda> before 3.11) in turn down to LEVELS levels, in every
+deep sample; no placeholder frames.
 """
 import functools
 import os
@@ -11,17 +10,7 @@ import signal
 import sys
 
 signal.alarm(int(os.environ.get("PBP_LIMIT", "120")))
-mode = sys.argv[1] if len(sys.argv) > 1 else "sorted"
-levels = int(sys.argv[2]) if len(sys.argv) > 2 else 50
-
-
-def key(v):
-    return sum(range(300)) + v
-
-
-def outer():
-    while True:
-        sorted([3, 2, 1], key=key)
+levels = int(sys.argv[1]) if len(sys.argv) > 1 else 50
 
 
 def step(n):
@@ -29,7 +18,5 @@ def step(n):
 
 
 print("ready", flush=True)
-if mode == "sorted":
-    outer()
 while True:
     step(levels)

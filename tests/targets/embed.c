@@ -7,6 +7,8 @@
  *	embed LIBPYTHON late SECONDS	busy in C for that long, then loads Python: frames within a second of it
  *	embed LIBPYTHON native		spin, and beside it a thread registered with Python that runs only C:
  *					spin in full, the other thread shown with no Python frames
+ *	embed LIBPYTHON two SECOND	spin, and beside it another Python of its own, SECOND, where other() is busy: a
+ *					profile of one of them, and the choice is said
  *	embed LIBPYTHON detached	Python is set up, but the only thread has let go of it and waits: no Python code
  *					runs, and the profiler says so
  *
@@ -48,6 +50,23 @@ static void *native_thread(void *unused)
 	return unused;
 }
 
+/* Its symbols are its own: the two know nothing of each other. */
+static void *second_python(void *path)
+{
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+
+	if (!library) {
+		fprintf(stderr, "embed: %s\n", dlerror());
+		exit(1);
+	}
+	((void (*)(void))dlsym(library, "Py_Initialize"))();
+	puts("ready");
+	fflush(stdout);
+	((int (*)(const char *))dlsym(library, "PyRun_SimpleString"))(
+		"def other():\n    while True: sum(range(200))\nother()\n");
+	return NULL;
+}
+
 static void load(const char *path)
 {
 	char copy[PATH_MAX];
@@ -68,7 +87,7 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: embed LIBPYTHON [spin|late SECONDS|native|detached]\n");
+		fprintf(stderr, "usage: embed LIBPYTHON [spin|late SECONDS|native|two SECOND|detached]\n");
 		return 2;
 	}
 	alarm(limit ? atoi(limit) : 120);
@@ -81,7 +100,7 @@ int main(int argc, char **argv)
 			;
 	}
 	load(argv[1]);
-	if (strcmp(mode, "late")) {
+	if (strcmp(mode, "late") && strcmp(mode, "two")) {
 		puts("ready");
 		fflush(stdout);
 	}
@@ -91,6 +110,8 @@ int main(int argc, char **argv)
 			pause();
 	}
 	if (!strcmp(mode, "native") && pthread_create(&thread, NULL, native_thread, NULL))
+		return 1;
+	if (!strcmp(mode, "two") && pthread_create(&thread, NULL, second_python, argv[3]))
 		return 1;
 	return ((int (*)(const char *))symbol("PyRun_SimpleString"))(
 		"def spin():\n    while True: sum(range(200))\nspin()\n");

@@ -113,13 +113,13 @@ Test(options, all_at_once)
 {
 	expect_good("record --pid=12,13 --duration=2m --rate=10k --output=a.collapsed -o b.folded "
 		    "--format=collapsed "
-		    "--function --threads --limit=40 --verbose --kernel-frames=8192 --debug-bpf=bounded");
+		    "--function --threads --limit=40 --verbose --kernel-frames=8192 --debug-bpf=bounded --debug-slot=off");
 	cr_expect(options.session.pids.len == 2 && options.session.pids.items[1] == 13);
 	cr_expect_eq(options.session.duration_ns, 120000000000);
 	cr_expect_eq(options.session.rate_hz, 10000);
 	cr_expect_eq(options.session.kernel_frames, 8192);
 	cr_expect_eq(options.session.program, SAMPLER_BOUNDED);
-	cr_expect(options.session.by_thread && options.verbose && !options.quiet);
+	cr_expect(options.session.by_thread && options.session.no_slot && options.verbose && !options.quiet);
 	cr_expect_eq(options.group, GROUP_FUNCTION);
 	cr_expect_eq(options.rows, 40);
 	cr_assert_eq(options.outputs.len, 2);
@@ -180,6 +180,7 @@ Test(options, bad_values)
 		"-p 1 --kernel-frames 8193",
 		"-p 1 --kernel-frames x",
 		"-p 1 --debug-bpf none",
+		"-p 1 --debug-slot none",
 		"-p 1 --format svgz",
 		"-p 1 --format",
 		"-p 1 --no-such-option",
@@ -331,7 +332,7 @@ Test(options, help)
 	text[len] = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		cr_expect(strstr(text, words[i]), "%s", words[i]);
-	cr_expect(!strstr(text, "debug-bpf"));
+	cr_expect(!strstr(text, "debug-"));
 	for (const char *line = text; line && *line; line = strchr(line, '\n'), line += !!line)
 		cr_expect_leq(strcspn(line, "\n"), 110, "%.40s", line);
 }

@@ -151,17 +151,19 @@ static bool try_address(struct finder *finder, struct candidate *candidate, stru
 /* ---- by ELF headers ---- */
 
 /*
- * Link address of the runtime. Names how, or NULL when the file has none. The symbol is exported wherever it
- * is needed (before 3.10, where there is no section), so files whose hash table denies it are not searched.
+ * Link address of the runtime. Names how, or NULL when the file has none. Libraries export the symbol wherever it
+ * is needed (before 3.10, where there is no section), so those whose hash table denies it are not searched; a
+ * program that was linked with a libpython.a need not.
  */
-static const char *find_in_headers(const struct elf *elf, uint64_t *vaddr)
+static const char *find_in_headers(const struct image *image, const struct elf *elf, uint64_t *vaddr)
 {
 	struct elf_symbol symbol;
 	uint64_t size;
 
 	if (!elf__section(elf, ".PyRuntime", vaddr, &size))
 		return "section";
-	if (elf__may_export(elf, "_PyRuntime") && !elf__symbol(elf, "_PyRuntime", &symbol)) {
+	if ((image->is_program || elf__may_export(elf, "_PyRuntime")) &&
+	    !elf__symbol(elf, "_PyRuntime", &symbol)) {
 		*vaddr = symbol.vaddr;
 		return "symbol";
 	}
@@ -284,7 +286,7 @@ static bool search_image(struct finder *finder, const struct image *image)
 		return false;
 	if (err) /* unlinked and not ours to open: its memory is still there */
 		return scan_image(finder, image, NULL);
-	how = find_in_headers(file.elf, &vaddr);
+	how = find_in_headers(image, file.elf, &vaddr);
 	if (how)
 		over = try_headers(finder, image, &file, vaddr, how);
 	else if (!image_file__has_sections(&file))
@@ -308,6 +310,20 @@ static bool search_images(struct finder *finder, bool likely)
 			return true;
 	}
 	return finder->best.probe.verdict == PY_ATTACH_OK;
+}
+
+/* Threads of the others have no Python frames as far as this one knows, which is nobody's wish. */
+static void tell_choice(const struct finder *finder)
+{
+	char version[24];
+	struct buf path = {};
+
+	buf__add_escaped(&path, image__path(finder->best.image), NULL);
+	buf__addc(&path, '\0');
+	log_warn("process %d has %zu live Python runtimes; taking the one of Python %s in %s", finder->remote->pid,
+		 finder->live, py_version_format(finder->best.probe.offsets.version, version, sizeof(version)),
+		 path.err ? "" : path.data);
+	buf__free(&path);
 }
 
 static void fill(struct py_runtime *out, struct finder *finder)
@@ -343,8 +359,8 @@ enum py_attach_error py_runtime__find(struct py_runtime *out, struct remote *rem
 
 	verdict = finder.best.probe.verdict;
 	snprintf(reason, reason_size, "%s", finder.best.probe.reason);
-	if (finder.live > 1)
-		log_candidate(&finder.best, "several live runtimes; taking");
+	if (finder.live > 1 && verdict == PY_ATTACH_OK)
+		tell_choice(&finder);
 	if (verdict == PY_ATTACH_OK)
 		fill(out, &finder);
 	image_file__close(&finder.file);

@@ -94,7 +94,10 @@ enum walk_end unwind_walk(struct unwinder *unwinder, struct thread_stack *stack,
 	const struct pbp_target *layout = &unwinder->target->layout;
 	py_addr marked = stack->work.marked ? unwind_marked_frame(unwinder, stack) : 0;
 	py_addr base = unwind_base_of(unwinder, stack);
-	/* The last link of a whole chain: from 3.12 on a marker, with a sentinel behind it from 3.15 on. */
+	/*
+	 * The last link of a whole chain: from 3.12 on a marker, with a sentinel behind it from 3.15 on. A greenlet's
+	 * has none: there both copies have to have the marker.
+	 */
 	bool has_markers = layout->fr_first_other_owner, ended = !at || !has_markers;
 	bool passed = layout->cframe_frame == PBP_NONE || !stack->work.below;
 	struct cycle cycle = {0};
@@ -145,7 +148,7 @@ enum walk_end unwind_walk(struct unwinder *unwinder, struct thread_stack *stack,
 			return unwind_append_last(stack, at);
 		at = step.after.previous;
 		passed |= at == stack->work.below;
-		ended = !base && (step.after.other || !has_markers);
+		ended = (step.after.other && !(base && flags)) || !has_markers;
 	}
 	if (!passed && !stack->truncated)
 		return WALK_TORN;

@@ -74,6 +74,12 @@ static void log_target(const struct process *process)
 		process->target.offsets.free_threaded ? "t" : "", process->target.how, process->target.slot_how);
 }
 
+static void disable_slot(struct py_target *target)
+{
+	target->layout.slot_kind = PBP_SLOT_NONE;
+	snprintf(target->slot_how, sizeof(target->slot_how), "list of thread states (as asked for)");
+}
+
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size)
 {
 	enum py_attach_error result;
@@ -83,6 +89,8 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 	result = py_target__open(&process->target, process->pid, reason, reason_size);
 	process->attached = result == PY_ATTACH_OK;
 	if (process->attached) {
+		if (process->no_slot)
+			disable_slot(&process->target);
 		log_target(process);
 		process->target.layout.epoch = process->epoch;
 		process->retries = 0;

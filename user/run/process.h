@@ -20,6 +20,7 @@ struct process {
 	int pidfd;
 	bool exited;
 	bool attached;	/* target is valid */
+	bool no_slot;	/* for tests: thread states are found by their lists only */
 	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
 	struct py_target target;
 	struct code_cache codes;

@@ -111,6 +111,7 @@ static enum session_error open_processes(struct session *session)
 			log_no_process(pid, err);
 			return SESSION_FAILED;
 		}
+		session->processes[session->process_count].no_slot = config->no_slot;
 	}
 	return SESSION_OK;
 }

@@ -22,6 +22,7 @@ struct session_config {
 	enum engine_kind engine;
 	uint32_t kernel_frames; /* 0 = from the rate */
 	enum sampler_program program;
+	bool no_slot; /* find thread states by their lists only */
 	bool by_thread;
 	bool blocking;	   /* readv: stop threads while they are read */
 	bool frame_marker; /* readv: use the frame marker of 3.15 */
