@@ -36,15 +36,15 @@ static const char *how(size_t count, const char *name)
 
 /* By version, as versions.h numbers them. */
 static const char *const MISSING[][6] = {
-	[8] = {"qualified names", "frame marker", "GIL wait", "thread names", "variables"},
-	[9] = {"qualified names", "frame marker", "GIL wait", "thread names", "variables"},
-	[10] = {"qualified names", "frame marker", "GIL wait", "thread names", "variables"},
-	[11] = {"frame marker", "GIL wait", "thread names", "variables"},
-	[12] = {"frame marker", "thread names", "variables"},
-	[13] = {"frame marker"},
+	[8] = {"qualified names", "JIT", "frame marker", "GIL wait", "thread names", "variables"},
+	[9] = {"qualified names", "JIT", "frame marker", "GIL wait", "thread names", "variables"},
+	[10] = {"qualified names", "JIT", "frame marker", "GIL wait", "thread names", "variables"},
+	[11] = {"JIT", "frame marker", "GIL wait", "thread names", "variables"},
+	[12] = {"JIT", "frame marker", "thread names", "variables"},
+	[13] = {"JIT", "frame marker"},
 	[14] = {"frame marker"},
 	[15] = {NULL},
-	[16] = {"frame marker", "GIL holder", "GIL wait"},
+	[16] = {"JIT", "frame marker", "GIL holder", "GIL wait"},
 	[17] = {"frame marker", "GIL holder", "GIL wait"},
 	[18] = {"GIL holder", "GIL wait"},
 };

@@ -33,6 +33,10 @@ static void add_code(struct list *list, const struct py_offsets *offsets)
 	add(list, "line numbers", true,
 	    py_copies__exist(offsets) ? "executing lines, found in the threads' copies of the code; no columns"
 				      : "executing lines; no columns");
+	add(list, "JIT", offsets->thread_executor != PY_ABSENT,
+	    offsets->thread_executor != PY_ABSENT
+		    ? "lines in code that it made are marked with ~"
+		    : "threads do not tell when they run code made by one");
 	add(list, "code identity", true,
 	    offsets->code_version != PY_ABSENT
 		    ? "reused addresses are told by the code's version number"
