@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * doctor -p: each line that can be known otherwise, against what the target's own Python, its file, the kernel and a dump
- * say; programs without a name, a symbol table or a file; and what is refused.
+ * doctor -p: each line that can be known otherwise, against what the target's own Python, its file, the
+ * kernel and a dump say; programs without a name, a symbol table or a file; and what is refused.
  */
 #include "harness.h"
 
@@ -26,17 +26,18 @@ enum { FAILED = 1, USAGE = 2, NOT_PYTHON = 3, NOT_PERMITTED = 4 };
 #define FACT_COLUMN 20
 
 /* Says what it knows of itself, then stands still with four threads. */
-static const char known[] = "import sys, threading, time\n"
-			    "jit = getattr(sys, '_jit', None)\n"
-			    "gil = getattr(sys, '_is_gil_enabled', lambda: True)\n"
-			    "for i in range(3):\n"
-			    "    threading.Thread(target=time.sleep, args=(1e6,), daemon=True, name='t%d' % i).start()\n"
-			    "print('version %d.%d.%d' % sys.version_info[:3])\n"
-			    "print('debug', int(hasattr(sys, 'gettotalrefcount')))\n"
-			    "print('jit', int(bool(jit) and jit.is_available()))\n"
-			    "print('gil', int(gil()))\n"
-			    "print('ready', flush=True)\n"
-			    "time.sleep(1e6)\n";
+static const char known[] =
+	"import sys, threading, time\n"
+	"jit = getattr(sys, '_jit', None)\n"
+	"gil = getattr(sys, '_is_gil_enabled', lambda: True)\n"
+	"for i in range(3):\n"
+	"    threading.Thread(target=time.sleep, args=(1e6,), daemon=True, name='t%d' % i).start()\n"
+	"print('version %d.%d.%d' % sys.version_info[:3])\n"
+	"print('debug', int(hasattr(sys, 'gettotalrefcount')))\n"
+	"print('jit', int(bool(jit) and jit.is_available()))\n"
+	"print('gil', int(gil()))\n"
+	"print('ready', flush=True)\n"
+	"time.sleep(1e6)\n";
 
 static void check_has(const struct run *run, const char *text)
 {
@@ -180,7 +181,8 @@ static void check_runtime(const struct run *run, pid_t pid)
 	snprintf(address, sizeof(address), "0x%lx, ", runtime);
 	snprintf(expected, sizeof(expected), " in %s", file);
 	check(!strncmp(text, address, strlen(address)), "%s is not at %s", text, address);
-	check(strstr(text, expected) && !strcmp(strstr(text, expected), expected), "%s: not%s", text, expected);
+	check(strstr(text, expected) && !strcmp(strstr(text, expected), expected), "%s: not%s", text,
+	      expected);
 	check(strstr(text, "section .PyRuntime") || strstr(text, "symbol _PyRuntime"), "%s", text);
 }
 
@@ -195,8 +197,8 @@ static void check_build(const struct run *run, const struct target *target)
 	/* Up to 3.10 the file tells no more. */
 	snprintf(minor, sizeof(minor), "3.%d", python->minor);
 	version = python->minor <= 10 ? minor : version;
-	check(!strncmp(text, version, strlen(version)) && strchr(",t", text[strlen(version)]), "%s: not %s", text,
-	      version);
+	check(!strncmp(text, version, strlen(version)) && strchr(",t", text[strlen(version)]), "%s: not %s",
+	      text, version);
 	check(python->free_threaded == (strstr(text, "free-threaded") != NULL), "%s", text);
 	check(strstr(text, atoi(told(target, "debug ")) ? "debug build" : "release build"), "%s", text);
 	check(strstr(text, atoi(told(target, "jit ")) ? "JIT built in" : "no JIT"), "%s", text);
@@ -228,9 +230,10 @@ EACH_OF(supported_pythons, doctor, facts)
 	check_build(run, target);
 	check_executable(run, target->pid);
 	check_runtime(run, target->pid);
-	check(strstr(fact(run, "offsets"), python->minor >= 13 ? "_Py_DebugOffsets" : "table of its version"), "%s",
-	      fact(run, "offsets"));
-	check(strstr(fact(run, "thread state by"), python->minor >= 15 ? "thread-local variable" : "pthread key") &&
+	check(strstr(fact(run, "offsets"), python->minor >= 13 ? "_Py_DebugOffsets" : "table of its version"),
+	      "%s", fact(run, "offsets"));
+	check(strstr(fact(run, "thread state by"),
+		     python->minor >= 15 ? "thread-local variable" : "pthread key") &&
 		      strstr(fact(run, "thread state by"), "(right for 4 threads)"),
 	      "%s", fact(run, "thread state by"));
 	check(!strcmp(fact(run, "interpreters"), "0 (main)"), "%s", fact(run, "interpreters"));
@@ -239,6 +242,7 @@ EACH_OF(supported_pythons, doctor, facts)
 	check(!strcmp(fact(run, "stacks"), "of 4 of 4 thread states read, twice the same"), "%s",
 	      fact(run, "stacks"));
 	check(is_given(run, "bpf engine") && is_given(run, "readv engine"), "%s", run->out);
+	check_has(run, "=> profiling works: pybpfprof -p ");
 	check(!strchr("TtZX", process_state(target->pid)), "the target is in state %c",
 	      process_state(target->pid));
 }
@@ -257,13 +261,14 @@ EACH_PYTHON(doctor, features)
 	dump = profiler_run("dump", "-p", text, "--json", "--locals");
 	check(is_given(run, "variables") == (strstr(dump->out, "\"locals\": [") != NULL), "%s%s", run->out,
 	      dump->out);
-	check(is_given(run, "thread names") == (strstr(dump->out, "\"name\": \"t0\", \"name_source\": \"python\"") != NULL),
+	check(is_given(run, "thread names") ==
+		      (strstr(dump->out, "\"name\": \"t0\", \"name_source\": \"python\"") != NULL),
 	      "%s%s", run->out, dump->out);
 	run = doctor(spin->pid);
 	snprintf(text, sizeof(text), "%d", spin->pid);
 	dump = profiler_run("dump", "-p", text, "--json");
-	check(is_given(run, "GIL holder") == (strstr(dump->out, "\"gil\": \"holds\"") != NULL), "%s%s", run->out,
-	      dump->out);
+	check(is_given(run, "GIL holder") == (strstr(dump->out, "\"gil\": \"holds\"") != NULL), "%s%s",
+	      run->out, dump->out);
 	run = profiler_run("-p", text, "-d", "0.2", "-q", "--engine=readv", "--frame-marker");
 	check(run->code == 0, "exit code %d", run->code);
 	check(is_given(doctor(spin->pid), "frame marker") == !strstr(run->err, "has none"), "%s", run->err);
@@ -275,20 +280,22 @@ EACH_OF(free_threaded_pythons, doctor, gil_of_free_threaded)
 	struct target *target = start(python, "known.py", .text = known, .env = {"PYTHON_GIL=1"});
 
 	check_build(doctor(target->pid), target);
-	check(strstr(fact(doctor(target->pid), "Python"), "GIL on"), "%s", fact(doctor(target->pid), "Python"));
+	check(strstr(fact(doctor(target->pid), "Python"), "GIL on"), "%s",
+	      fact(doctor(target->pid), "Python"));
 }
 
 EACH_PYTHON(doctor, interpreters)
 {
-	static const char two[] = "import sys, time\n"
-				  "try:\n"
-				  "    import _interpreters\n"
-				  "    own, shared = _interpreters.create('isolated'), _interpreters.create('legacy')\n"
-				  "except ImportError:\n"
-				  "    import _xxsubinterpreters as _interpreters\n"
-				  "    own, shared = [_interpreters.create(isolated=i) for i in (True, False)]\n"
-				  "print('ready', flush=True)\n"
-				  "time.sleep(1e6)\n";
+	static const char two[] =
+		"import sys, time\n"
+		"try:\n"
+		"    import _interpreters\n"
+		"    own, shared = _interpreters.create('isolated'), _interpreters.create('legacy')\n"
+		"except ImportError:\n"
+		"    import _xxsubinterpreters as _interpreters\n"
+		"    own, shared = [_interpreters.create(isolated=i) for i in (True, False)]\n"
+		"print('ready', flush=True)\n"
+		"time.sleep(1e6)\n";
 	struct target *target;
 	const char *text;
 
@@ -311,7 +318,8 @@ EACH_WITH_TABLE(doctor, native_thread)
 
 	pause_for(0.2);
 	text = fact(doctor(target->pid), "threads");
-	check(strstr(text, "1 with a thread state, 1 native without one: ") && strstr(text, " (python3"), "%s", text);
+	check(strstr(text, "1 with a thread state, 1 native without one: ") && strstr(text, " (python3"),
+	      "%s", text);
 }
 
 /* --- odd files --- */
@@ -345,13 +353,14 @@ EACH_WITH_TABLE(doctor, renamed_stripped_deleted)
 	target = start(python, "idle.py", .interpreter = path);
 	run = doctor(target->pid);
 	check_executable(run, target->pid);
-	snprintf(runtime, sizeof(runtime), "%.*s", (int)strcspn(fact(run, "_PyRuntime"), ","), fact(run, "_PyRuntime"));
+	snprintf(runtime, sizeof(runtime), "%.*s", (int)strcspn(fact(run, "_PyRuntime"), ","),
+		 fact(run, "_PyRuntime"));
 	unlink(here);
 	run = doctor(target->pid);
 	check_executable(run, target->pid);
 	check(strstr(fact(run, "executable"), " (deleted)"), "%s", fact(run, "executable"));
-	check(!strncmp(fact(run, "_PyRuntime"), runtime, strlen(runtime)), "%s: not %s", fact(run, "_PyRuntime"),
-	      runtime);
+	check(!strncmp(fact(run, "_PyRuntime"), runtime, strlen(runtime)), "%s: not %s",
+	      fact(run, "_PyRuntime"), runtime);
 }
 
 LIVE_TEST(doctor, hostile_names)
@@ -384,8 +393,14 @@ static const char as_nobody[] = "import os, sys, time\n"
 static struct run *doctor_as_nobody(pid_t pid)
 {
 	char text[16];
-	const char *argv[] = {"setpriv", "--reuid=65534",    "--regid=65534", "--clear-groups",
-			      public_profiler(), "doctor", "-p",	      text,
+	const char *argv[] = {"setpriv",
+			      "--reuid=65534",
+			      "--regid=65534",
+			      "--clear-groups",
+			      public_profiler(),
+			      "doctor",
+			      "-p",
+			      text,
 			      NULL};
 
 	snprintf(text, sizeof(text), "%d", pid);
@@ -404,6 +419,7 @@ EACH_OF(table_pythons, doctor, ordinary_user)
 	check_columns(run);
 	check(!is_given(run, "bpf engine") && strstr(fact(run, "bpf engine"), "CAP_BPF"), "%s", run->out);
 	check(is_given(run, "readv engine"), "%s", run->out);
+	check_has(run, "=> profiling works, by the readv engine: pybpfprof -p ");
 	check_executable(run, target->pid);
 	check_runtime(run, target->pid);
 	check(!strcmp(fact(run, "threads"), "1 with a thread state, 0 native without one"), "%s",
@@ -427,12 +443,21 @@ LIVE_TEST(doctor, not_permitted)
 /* No ptrace, no write, no signal, as strace sees it. */
 LIVE_TEST(doctor, target_is_only_read)
 {
-	static const char *const forbidden[] = {"ptrace(", "process_vm_writev(", "kill(", "pidfd_send_signal(",
-						"setns("};
+	static const char *const forbidden[] = {"ptrace(", "process_vm_writev(", "kill(",
+						"pidfd_send_signal(", "setns("};
 	struct target *target = start(pick("3.15", "debian"), "spin.py");
 	char trace[CHILD_PATH + 16], text[16], own[32], *calls, *rest, *line;
-	const char *argv[] = {"strace", "-f", "-o", trace, "--trace=process,%desc,%signal,ptrace,process_vm_writev,setns,"
-			      "process_vm_readv", profiler_path(), "doctor", "-p", text, NULL};
+	const char *argv[] = {"strace",
+			      "-f",
+			      "-o",
+			      trace,
+			      "--trace=process,%desc,%signal,ptrace,process_vm_writev,setns,"
+			      "process_vm_readv",
+			      profiler_path(),
+			      "doctor",
+			      "-p",
+			      text,
+			      NULL};
 	struct run *run;
 	int reads = 0;
 

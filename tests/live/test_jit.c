@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Lines under the JIT of 3.14 and 3.15: those of code that it made are marked, others are not, and nothing is without it.
+ * Lines under the JIT of 3.14 and 3.15: those of code that it made are marked, others are not, and nothing is
+ * without it.
  */
 #include "harness.h"
 
@@ -34,7 +35,8 @@ static struct target *start_jit(const struct python *python, const char *setting
 	struct target *target = start(python, "jit.py", .env = {setting});
 	const char *jit = child__wait_line(target->child, "jit ", 1);
 
-	check(jit && atoi(jit) == !strcmp(setting, WITH_JIT), "with %s its JIT is %s", setting, jit ?: "not told");
+	check(jit && atoi(jit) == !strcmp(setting, WITH_JIT), "with %s its JIT is %s", setting,
+	      jit ?: "not told");
 	return target;
 }
 
@@ -88,20 +90,23 @@ EACH_OF(pythons_with_jit, jit, lines_are_marked)
 	struct target *target = start_jit(python, WITH_JIT);
 
 	for (size_t i = 0; i < ARRAY_SIZE(ENGINES); i++) {
-		struct run *run = profile(target, .args = {ENGINES[i]}, .min_samples = 500);
+		struct run *run = profile(target, .args = {ENGINES[i]}, .seconds = 2, .min_samples = 1000);
 		double marked = number_before(run->err, "%) approximate, marked ~");
 		uint64_t all = 0;
 
 		for (size_t j = 0; j < run->stacks.len; j++)
-			all += stack__leaf(&run->stacks.items[j])->approximate ? run->stacks.items[j].weight : 0;
+			all += stack__leaf(&run->stacks.items[j])->approximate ? run->stacks.items[j].weight
+									       : 0;
 		check(approximate_share(run, "hot") > 95, "hot: %.1f %%", approximate_share(run, "hot"));
-		check(approximate_share(run, "helper") > 80, "helper: %.1f %%", approximate_share(run, "helper"));
+		check(approximate_share(run, "helper") > 80, "helper: %.1f %%",
+		      approximate_share(run, "helper"));
 		check(approximate_share(run, "cold") < 1, "cold: %.1f %%", approximate_share(run, "cold"));
 		check_each_stack(run, has_exact_callers, "callers have lines");
 		check_each_stack(run, is_called_there, "helper is called where it is");
 		check(marked > 0 && marked - 100.0 * all / run->stacks.total < 0.1 &&
 			      100.0 * all / run->stacks.total - marked < 0.1,
-		      "%.1f %% are said to be approximate, %.1f %% are", marked, 100.0 * all / run->stacks.total);
+		      "%.1f %% are said to be approximate, %.1f %% are", marked,
+		      100.0 * all / run->stacks.total);
 	}
 }
 
@@ -138,7 +143,7 @@ EACH_OF(pythons_with_jit, jit, dump_marks_lines)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", target->pid);
-	for (int i = 0; i < 200 && !(in_hot && in_cold); i++) {
+	for (int i = 0; i < 50 && !(in_hot && in_cold); i++) {
 		struct run *run = profiler_run("dump", "-p", text, "--json");
 		const char *hot = strstr(run->out, "{\"function\": \"hot\""),
 			   *cold = strstr(run->out, "{\"function\": \"cold\""),
@@ -156,8 +161,9 @@ EACH_OF(pythons_with_jit, jit, dump_marks_lines)
 			check(mark && !strncmp(mark + 20, "false", 5), "%s", run->out);
 			in_cold = true;
 		}
-		check(!below || !strncmp(strstr(below, "\"line_approximate\": ") + 20, "false", 5), "%s", run->out);
-		pause_for(0.007);
+		check(!below || !strncmp(strstr(below, "\"line_approximate\": ") + 20, "false", 5), "%s",
+		      run->out);
+		pause_for(0.013 + 0.001 * i);
 	}
 	check(in_hot && in_cold, "hot %d, cold %d", in_hot, in_cold);
 }

@@ -48,8 +48,8 @@ static inline void add_approximate(struct profile *profile, uint64_t weight, str
 	struct frame copy = *frame_table__get(&profile->frames, fixture_frame(profile, frame));
 
 	copy.approximate = true;
-	trie__add(&profile->trie, trie__child(&profile->trie, TRIE_ROOT, frame_table__add(&profile->frames, &copy)),
-		  weight);
+	trie__add(&profile->trie,
+		  trie__child(&profile->trie, TRIE_ROOT, frame_table__add(&profile->frames, &copy)), weight);
 	profile->samples += weight;
 }
 

@@ -136,7 +136,8 @@ Test(dump, text)
 Test(dump, approximate_line)
 {
 	add_frame(add_thread(0, (struct dump_thread){.tid = 4711, .name = str("main"), .consistent = true}),
-		  (struct dump_frame){.function = str("hot"), .file = str("a.py"), .line = 7, .approximate = true});
+		  (struct dump_frame){
+			  .function = str("hot"), .file = str("a.py"), .line = 7, .approximate = true});
 	expect_text("Process 4711: python app.py\n"
 		    "Python 3.15.0, 1 thread; two readings agree\n"
 		    "\n"

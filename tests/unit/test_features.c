@@ -59,8 +59,9 @@ Test(features, what_each_version_lacks)
 		for (size_t i = 0; i < count; i++) {
 			cr_assert(features[i].how[0]);
 			missing += !features[i].given;
-			cr_expect(features[i].given || (missing <= 6 && MISSING[version][missing - 1] &&
-							!strcmp(MISSING[version][missing - 1], features[i].name)),
+			cr_expect(features[i].given ||
+					  (missing <= 6 && MISSING[version][missing - 1] &&
+					   !strcmp(MISSING[version][missing - 1], features[i].name)),
 				  "version %d: %s is said to be missing", version, features[i].name);
 		}
 		cr_expect(missing == 6 || !MISSING[version][missing], "version %d: %s is said to be there",

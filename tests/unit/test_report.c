@@ -84,7 +84,8 @@ Test(report, lines_under_the_jit)
 	report.counts.samples = 495;
 	expect_part("  lines ", false);
 	report.counts.approximate = 99;
-	expect_part("\n  lines      of 99 samples (20.0%) approximate, marked ~: in code that the JIT made\n", true);
+	expect_part("\n  lines      of 99 samples (20.0%) approximate, marked ~: in code that the JIT made\n",
+		    true);
 }
 
 Test(report, everything_that_can_happen)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The file tells by what it exports: debug builds have a function for references that were given up too often
- * (Py_REF_DEBUG, Include/object.h), builds with a JIT the optimizer that feeds it (Python/optimizer.c; so do those that
- * interpret what it makes). A program that has CPython linked in and exports nothing of it tells nothing.
+ * (Py_REF_DEBUG, Include/object.h), builds with a JIT the optimizer that feeds it (Python/optimizer.c; so do
+ * those that interpret what it makes). A program that has CPython linked in and exports nothing of it tells
+ * nothing.
  */
 #include "py/build.h"
 

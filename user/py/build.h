@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How a target's CPython was built, as far as its file and its memory tell. For doctor; nothing else depends on it.
+ * How a target's CPython was built, as far as its file and its memory tell. For doctor; nothing else depends
+ * on it.
  */
 #pragma once
 

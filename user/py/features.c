@@ -31,16 +31,15 @@ static void add_code(struct list *list, const struct py_offsets *offsets)
 	add(list, "qualified names", offsets->code_qualname != PY_ABSENT,
 	    offsets->code_qualname != PY_ABSENT ? "Class.method" : "code objects of this version have none");
 	add(list, "line numbers", true,
-	    py_copies__exist(offsets) ? "executing lines, found in the threads' copies of the code; no columns"
-				      : "executing lines; no columns");
+	    py_copies__exist(offsets)
+		    ? "executing lines, found in the threads' copies of the code; no columns"
+		    : "executing lines; no columns");
 	add(list, "JIT", offsets->thread_executor != PY_ABSENT,
-	    offsets->thread_executor != PY_ABSENT
-		    ? "lines in code that it made are marked with ~"
-		    : "threads do not tell when they run code made by one");
+	    offsets->thread_executor != PY_ABSENT ? "lines in code that it made are marked with ~"
+						  : "threads of this version tell of none");
 	add(list, "code identity", true,
-	    offsets->code_version != PY_ABSENT
-		    ? "reused addresses are told by the code's version number"
-		    : "reused addresses are told by what the code is made of");
+	    offsets->code_version != PY_ABSENT ? "reused addresses are told by the code's version number"
+					       : "reused addresses are told by what the code is made of");
 }
 
 /* --- of stacks --- */
@@ -90,7 +89,8 @@ static void add_gil(struct list *list, const struct py_offsets *offsets, const s
 		add(list, "GIL wait", false, "of this version's GIL only the holder is known");
 }
 
-static void add_collector(struct list *list, const struct py_offsets *offsets, const struct pbp_target *layout)
+static void add_collector(struct list *list, const struct py_offsets *offsets,
+			  const struct pbp_target *layout)
 {
 	bool told = layout->in_gc_collecting || layout->gc_collecting;
 
@@ -108,10 +108,9 @@ static void add_exceptions(struct list *list, const struct py_offsets *offsets)
 	bool raised = offsets->thread_current_exception != PY_ABSENT;
 
 	add(list, "exceptions", raised,
-	    !raised ? "where a thread keeps its exception is not known"
-	    : py_offsets__has(offsets->thread_exc_info)
-		    ? "one is being raised; in dumps also: handled"
-		    : "one is being raised; not: one is being handled");
+	    !raised					? "where a thread keeps its exception is not known"
+	    : py_offsets__has(offsets->thread_exc_info) ? "one is being raised; in dumps also: handled"
+							: "one is being raised; not: one is being handled");
 }
 
 static void add_objects(struct list *list, struct py_target *target)
@@ -125,7 +124,8 @@ static void add_objects(struct list *list, struct py_target *target)
 	locals = py_locals__are_known(&objects);
 	py_objects__free(&objects);
 	add(list, "thread names", names,
-	    names ? "in dumps, as threading has them" : "the kernel's only; objects of this version are not read");
+	    names ? "in dumps, as threading has them"
+		  : "the kernel's only; objects of this version are not read");
 	add(list, "variables", locals, locals ? "dump --locals" : unknown);
 }
 
@@ -151,7 +151,8 @@ const char *py_features__origin(const struct py_target *target)
 		return "this program's table of its version";
 	/* Of those with copies of the bytecode there was no build to test. */
 	if (py_copies__exist(offsets))
-		return "its own table (_Py_DebugOffsets); what that lacks, from the headers of its version only, "
+		return "its own table (_Py_DebugOffsets); what that lacks, from the headers of its version "
+		       "only, "
 		       "not tested on such a build";
 	return "its own table (_Py_DebugOffsets); what that lacks, by version";
 }

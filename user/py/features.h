@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What can be told of a target, by the fields that its version and build have. For doctor: what others ask of the
- * offsets one by one, put in words.
+ * What can be told of a target, by the fields that its version and build have. For doctor: what others ask of
+ * the offsets one by one, put in words.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See doctor_process.h. Its facts are an attach's (py/target.h), its threads those of a dump (run/dumper.h), which
- * proves at the same time that stacks can be read.
+ * See doctor_process.h. Its facts are an attach's (py/target.h), its threads those of a dump (run/dumper.h),
+ * which proves at the same time that stacks can be read.
  */
 #include "run/doctor_process.h"
 
@@ -170,7 +170,9 @@ static void add_files(struct doctor *doctor)
 
 	text = (struct buf){0};
 	buf__addf(&text, "0x%" PRIx64 ", %s%s in ", target->runtime, scanned ? "by its cookie" : target->how,
-		  scanned ? "" : !strcmp(target->how, "section") ? " .PyRuntime" : " _PyRuntime");
+		  scanned			    ? ""
+		  : !strcmp(target->how, "section") ? " .PyRuntime"
+						    : " _PyRuntime");
 	buf__add_escaped(&text, target->image, NULL);
 	add_fact(doctor, "_PyRuntime", &text);
 }
@@ -207,7 +209,8 @@ static void add_interpreters(struct doctor *doctor)
 		if (!id)
 			buf__adds(&text, " (main)");
 		else if (knows_gils && interp)
-			buf__adds(&text, interp->gil == main_gil(doctor) ? " (the main one's GIL)" : " (own GIL)");
+			buf__adds(&text,
+				  interp->gil == main_gil(doctor) ? " (the main one's GIL)" : " (own GIL)");
 	}
 	if (count > INTERPS_MAX)
 		buf__addf(&text, " and %zu more", count - INTERPS_MAX);
@@ -228,7 +231,8 @@ static void add_natives(struct doctor *doctor, struct buf *text)
 	buf__addf(text, ", %zu native without one", count);
 	for (size_t i = 0; i < count && i < NATIVES_MAX; i++) {
 		buf__addf(text, "%s%d (", i ? ", " : ": ", doctor->dump.natives.items[i].tid);
-		buf__add_escaped(text, strtab__get(doctor->dump.strings, doctor->dump.natives.items[i].name), NULL);
+		buf__add_escaped(text, strtab__get(doctor->dump.strings, doctor->dump.natives.items[i].name),
+				 NULL);
 		buf__addc(text, ')');
 	}
 	if (count > NATIVES_MAX)
@@ -269,9 +273,11 @@ static void add_threads(struct doctor *doctor)
 	add_fact(doctor, "threads", &text);
 
 	text = (struct buf){0};
-	buf__addf(&text, "of %zu of %zu thread state%s read", counts.read, counts.states, plural(counts.states));
+	buf__addf(&text, "of %zu of %zu thread state%s read", counts.read, counts.states,
+		  plural(counts.states));
 	if (counts.moving)
-		buf__addf(&text, "; %zu changed during each of %u readings", counts.moving, doctor->dump.readings);
+		buf__addf(&text, "; %zu changed during each of %u readings", counts.moving,
+			  doctor->dump.readings);
 	else
 		buf__adds(&text, ", twice the same");
 	add_fact(doctor, "stacks", &text);
@@ -279,8 +285,8 @@ static void add_threads(struct doctor *doctor)
 
 /* --- what it gives --- */
 
-/* By loading the program; it is put on no timer. */
-static void add_engines(struct doctor *doctor)
+/* By loading the program; it is put on no timer. Returns whether it loads. */
+static bool add_engines(struct doctor *doctor)
 {
 	struct engine_config config = {.kind = ENGINE_BPF, .rate_hz = BPF_RATE_HZ};
 	struct engine engine = {0};
@@ -290,6 +296,7 @@ static void add_engines(struct doctor *doctor)
 	add_given(doctor, "bpf engine", !err, err ? reason : "permitted, and its program loads");
 	engine__close(&engine);
 	add_given(doctor, "readv engine", true, "its memory may be read");
+	return !err;
 }
 
 static void add_features(struct doctor *doctor)
@@ -301,12 +308,14 @@ static void add_features(struct doctor *doctor)
 	for (size_t i = 0; i < count; i++)
 		add_given(doctor, features[i].name, features[i].given, features[i].how);
 	if (py_features__is_marked(target))
-		add_words(doctor->out, 0, "Another profiler has set the frame marker: --frame-marker refuses.");
+		add_words(doctor->out, 0,
+			  "Another profiler has set the frame marker: --frame-marker refuses.");
 }
 
 static int describe(struct doctor *doctor)
 {
 	const struct py_target *target = &doctor->process.target;
+	bool with_bpf;
 
 	add_title(doctor);
 	add_build(doctor);
@@ -316,9 +325,10 @@ static int describe(struct doctor *doctor)
 	add_interpreters(doctor);
 	add_threads(doctor);
 	buf__addc(doctor->out, '\n');
-	add_engines(doctor);
+	with_bpf = add_engines(doctor);
 	add_features(doctor);
-	buf__addf(doctor->out, "=> pybpfprof -p %d\n", target->pid);
+	buf__addf(doctor->out, "=> profiling works%s: pybpfprof -p %d\n",
+		  with_bpf ? "" : ", by the readv engine", target->pid);
 	return doctor->out->err;
 }
 

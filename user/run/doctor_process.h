@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What was found of one process, and what this program can tell of it. Only reads, without BPF but for a try whether
- * that is permitted, and only needs the permission to read the process's memory.
+ * What was found of one process, and what this program can tell of it. Only reads, without BPF but for a try
+ * whether that is permitted, and only needs the permission to read the process's memory.
  */
 #pragma once
 

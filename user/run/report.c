@@ -180,7 +180,8 @@ static void format_lines(const struct report *report, struct buf *out)
 {
 	if (report->counts.approximate)
 		buf__addf(out,
-			  "  lines      of %" PRIu64 " sample%s (%.1f%%) approximate, marked ~: in code that the JIT made\n",
+			  "  lines      of %" PRIu64 " sample%s (%.1f%%) approximate, marked ~: in code that the JIT "
+			  "made\n",
 			  report->counts.approximate, plural(report->counts.approximate),
 			  percent(report->counts.approximate, report->counts.samples));
 }

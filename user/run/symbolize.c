@@ -147,9 +147,9 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 
 /* --- stacks --- */
 
-#define APPROXIMATE (1ull << 63) /* in a key of process->lines: indexes of code objects stay below */
+#define APPROXIMATE (1ull << 63) /* in a key of process->lines; an index of a code object has fewer bits */
 
-/* Frame id of a code object at an offset in its bytecode, which may be a former one. */
+/* Frame id of a code object at an offset in its bytecode; `approximate`: where it was at some time before. */
 static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
 			 int64_t lasti, bool approximate)
 {
@@ -169,8 +169,8 @@ static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process,
 		.file = code->file,
 		.line = py_code__line(code, &process->target.offsets, lasti),
 		.first_line = code->first_line > 0 ? code->first_line : 0,
-		.approximate = approximate,
 	};
+	frame.approximate = approximate && frame.line;
 	id = frame_table__add(&symbolizer->profile->frames, &frame);
 	if (id != UINT32_MAX)
 		hmap__set(&process->lines, key, id);
@@ -499,6 +499,18 @@ static void count_state(struct symbolize_counts *counts, const struct pbp_sample
 	counts->in_kernel += !!(sample->flags & PBP_SAMPLE_KERNEL);
 }
 
+static uint32_t leaf_frame(struct symbolizer *symbolizer, const struct stack *stack,
+			   const struct pbp_sample *sample)
+{
+	bool jit = sample->flags & PBP_SAMPLE_JIT;
+	uint32_t id = frame_at(symbolizer, stack->process, stack->leaf_code, sample->leaf_instr, jit);
+
+	if (jit && id != UINT32_MAX)
+		symbolizer->counts.approximate +=
+			frame_table__get(&symbolizer->profile->frames, id)->approximate;
+	return id;
+}
+
 static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stack,
 			       const struct pbp_sample *sample, uint32_t root)
 {
@@ -520,15 +532,8 @@ static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stac
 		node = trie__child(trie, node, symbolizer->truncated);
 	if (node != TRIE_FULL)
 		node = node_of_path(symbolizer, stack, node);
-	if (stack->leaf_code != PY_CODE_NONE) {
-		bool approximate = sample->flags & PBP_SAMPLE_JIT;
-
-		symbolizer->counts.approximate += approximate;
-		if (node != TRIE_FULL)
-			node = trie__child(trie, node,
-					   frame_at(symbolizer, stack->process, stack->leaf_code,
-						    sample->leaf_instr, approximate));
-	}
+	if (node != TRIE_FULL && stack->leaf_code != PY_CODE_NONE)
+		node = trie__child(trie, node, leaf_frame(symbolizer, stack, sample));
 	return node;
 }
 
