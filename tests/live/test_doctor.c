@@ -426,6 +426,50 @@ EACH_OF(table_pythons, doctor, ordinary_user)
 	      fact(run, "threads"));
 }
 
+/*
+ * A server that has loaded a libpython which is gone since: without the right to open it (map_files), its
+ * memory is all there is.
+ */
+LIVE_TEST(doctor, deleted_library_of_an_ordinary_user)
+{
+	const struct python *python = pick("3.15", "debian");
+	const char *folder = scratch_folder(python->root), *inside = folder + strlen(python->root);
+	char command[CHILD_PATH * 3], program[CHILD_PATH], library[CHILD_PATH];
+	const char *argv[] = {"chroot", "--userspec=65534:65534", python->root, program, library, "spin",
+			      NULL};
+	const char *env = "PYTHONHOME=/usr";
+	struct child *child;
+	struct run *run;
+
+	snprintf(command, sizeof(command),
+		 "cc -w -o %s/server tests/targets/embed.c -ldl -lpthread && chmod 755 %s && "
+		 "cp %s/usr/lib/x86_64-linux-gnu/libpython3.15.so.1.0 %s/odd.so",
+		 folder, folder, python->root, folder);
+	check(!system(command), "%s fails", command);
+	snprintf(program, sizeof(program), "%s/server", inside);
+	snprintf(library, sizeof(library), "%s/odd.so", inside);
+	child = child__start(&(struct child_config){.argv = argv, .env = {env}});
+	check(child__wait_line(child, "ready", 60), "the server does not start: %s", child__err(child));
+	snprintf(library, sizeof(library), "%s/odd.so", folder);
+	unlink(library);
+	run = doctor_as_nobody(child->pid);
+	check(run->code == 0, "exit code %d", run->code);
+	check(strstr(fact(run, "_PyRuntime"), "by its cookie in ") &&
+		      strstr(fact(run, "_PyRuntime"), "(deleted)"),
+	      "%s", fact(run, "_PyRuntime"));
+	check(strstr(fact(run, "Python"), "3.15") &&
+		      strstr(fact(run, "Python"), "whether it is a debug build is not told") &&
+		      strstr(fact(run, "Python"), "a JIT is not told"),
+	      "%s", fact(run, "Python"));
+	check(strstr(fact(run, "thread state by"), "list of thread states"), "%s",
+	      fact(run, "thread state by"));
+	/* For root it is there, and says more. */
+	run = doctor(child->pid);
+	check(strstr(fact(run, "_PyRuntime"), "section .PyRuntime"), "%s", fact(run, "_PyRuntime"));
+	check(strstr(fact(run, "Python"), "release build") && strstr(fact(run, "Python"), "JIT built in"),
+	      "%s", fact(run, "Python"));
+}
+
 static void check_refused(const struct run *run, int code, const char *reason)
 {
 	check(run->code == code, "exit code %d instead of %d: %s", run->code, code, run->err);
