@@ -58,8 +58,8 @@ static void add_stacks(struct list *list, const struct py_offsets *offsets)
 	add(list, "generators", true, "below one that runs is what resumed it");
 	add(list, "sub-interpreters", true,
 	    offsets->runtime_current_tstate != PY_ABSENT
-		    ? "of a thread in several the innermost; the outermost while it has released the GIL"
-		    : "of a thread in several the innermost");
+		    ? "below is what entered them; with the GIL released only that"
+		    : "below is what entered them");
 	add(list, "frame marker", offsets->thread_last_profiled != PY_ABSENT,
 	    offsets->thread_last_profiled != PY_ABSENT ? "--frame-marker, with the readv engine"
 						       : "thread states of this version have none");
