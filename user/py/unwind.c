@@ -51,6 +51,7 @@ static size_t thread_bytes(const struct py_offsets *offsets)
 	cover_field(&end, offsets->thread_holds_gil, 4);
 	cover_field(&end, offsets->thread_gil_requested, 4);
 	cover_field(&end, offsets->thread_current_exception, 8);
+	cover_field(&end, offsets->thread_executor, 8);
 	cover_field(&end, offsets->thread_last_profiled, 8);
 	cover_field(&end, offsets->thread_last_profiled_seq, 8);
 	if (py_offsets__has(offsets->thread_exc_info))
