@@ -1,181 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See session.h. What happens to a process (exec, exit, a start that takes its time) is dealt with here;
- * where samples come from is the engine's business, and what becomes of them the symbolizer's.
+ * See session.h; the parts are in session_parts.h. What happens to a process (exec, exit, a start that takes
+ * its time) is dealt with here; where samples come from is the engine's business, and what becomes of them
+ * the symbolizer's.
  */
 #include "run/session.h"
 
 #include "base/log.h"
 #include "base/util.h"
-#include "run/process.h"
-#include "run/report.h"
+#include "run/session_parts.h"
 #include "run/signals.h"
-#include "run/symbolize.h"
 
-#include <errno.h>
-#include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
-#include <unistd.h>
 
-#define MS	    1000000ull
-#define SECOND	    (1000 * MS)
 #define DRAINS_MAX  8	      /* times what is handed over at once: more than the ring holds */
 #define COLLECT_NS  (50 * MS) /* at most before signals and ends are looked for again */
 #define PROGRESS_NS (250 * MS)
 #define RETRY_FIRST_NS                                                                                       \
-	(5 * MS)		 /* looking for Python after an exec: this long between the first tries ...  \
-				  */
-#define RETRY_MOST_NS	  SECOND /* ... doubling up to this */
-#define LOST_EXEC_NS	  (10 * MS)
-#define TRIE_NODES_MAX	  (1u << 21)
+	(5 * MS)	     /* looking for Python after an exec: this long between the first tries ...      \
+			      */
+#define RETRY_MOST_NS SECOND /* ... doubling up to this */
+#define LOST_EXEC_NS  (10 * MS)
 
-struct session {
-	struct session_config config;
-	struct profile profile;
-	struct symbolizer symbolizer;
-	struct engine engine;
-	struct process *processes;
-	size_t process_count;
-	int epoll_fd;
-	uint64_t start_ns, end_ns, progress_ns, refresh_ns;
-	uint32_t drains;
-	bool more, news, first_seen;
-	enum session_end end;
-	int signal; /* that ended the run */
-	int err;    /* that ended the run */
-};
-
-static uint64_t now_ns(clockid_t clock)
+uint64_t session_now_ns(clockid_t clock)
 {
 	struct timespec time;
 
 	clock_gettime(clock, &time);
 	return time.tv_sec * SECOND + time.tv_nsec;
-}
-
-/* --- opening --- */
-
-static enum session_error attach_error(enum py_attach_error error)
-{
-	return error == PY_ATTACH_DENIED       ? SESSION_NOT_PERMITTED
-	       : error == PY_ATTACH_NOT_PYTHON ? SESSION_NOT_PYTHON
-					       : SESSION_FAILED;
-}
-
-static enum session_error attach_python(struct session *session, struct process *process)
-{
-	char reason[512];
-	enum py_attach_error error = process__attach_patiently(process, reason, sizeof(reason));
-
-	if (error == PY_ATTACH_OK)
-		return SESSION_OK;
-	log_err("cannot profile process %d: %s", process->pid, reason);
-	return attach_error(error);
-}
-
-static int watch(struct session *session, int fd, uint64_t id)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u64 = id};
-
-	return epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-/* What epoll says is ready: the ring, a signal, or WATCH_PROCESS + index. */
-enum { WATCH_RING, WATCH_SIGNAL, WATCH_PROCESS };
-
-static void log_no_process(pid_t pid, int err)
-{
-	char reason[128];
-
-	process__explain_missing(pid, err, reason, sizeof(reason));
-	log_err("cannot profile process %d: %s", pid, reason);
-}
-
-static enum session_error open_processes(struct session *session)
-{
-	const struct session_config *config = &session->config;
-
-	session->processes = calloc(config->pids.len, sizeof(*session->processes));
-	if (!session->processes)
-		return SESSION_FAILED;
-	for (; session->process_count < config->pids.len; session->process_count++) {
-		pid_t pid = config->pids.items[session->process_count];
-		int err = process__open(&session->processes[session->process_count], pid,
-					session->profile.strings);
-
-		if (err) {
-			log_no_process(pid, err);
-			return SESSION_FAILED;
-		}
-		session->processes[session->process_count].no_slot = config->no_slot;
-	}
-	return SESSION_OK;
-}
-
-/* Before anything else that could fail: what is not permitted is told first. */
-static enum session_error open_engine(struct session *session)
-{
-	const struct session_config *config = &session->config;
-	struct engine_config engine_config = {.kind = config->engine,
-					      .rate_hz = config->rate_hz,
-					      .kernel_frames = config->kernel_frames,
-					      .program = config->program,
-					      .want_names = config->by_thread,
-					      .measure = log_enabled(LOG_DBG),
-					      .blocking = config->blocking,
-					      .frame_marker = config->frame_marker};
-	char reason[512];
-	int err = engine__open(&session->engine, &engine_config, reason, sizeof(reason));
-
-	if (err) {
-		log_err("%s", reason);
-		return err == -EPERM || err == -EACCES ? SESSION_NOT_PERMITTED : SESSION_FAILED;
-	}
-	if (*reason)
-		log_info("using the readv engine: %s", reason);
-	return SESSION_OK;
-}
-
-static void warn_of_missing_marker(const struct session *session, const struct process *process)
-{
-	char version[24];
-
-	if (session->config.frame_marker && process->target.offsets.thread_last_profiled == PY_ABSENT)
-		log_warn("--frame-marker: Python %s of process %d has none; it is read without",
-			 py_version_format(process->target.offsets.version, version, sizeof(version)),
-			 process->pid);
-}
-
-static enum session_error attach_processes(struct session *session)
-{
-	for (size_t i = 0; i < session->process_count; i++) {
-		struct process *process = &session->processes[i];
-		enum session_error error = attach_python(session, process);
-
-		if (error)
-			return error;
-		warn_of_missing_marker(session, process);
-		if (symbolizer__add_process(&session->symbolizer, process) ||
-		    watch(session, process->pidfd, WATCH_PROCESS + i))
-			return SESSION_FAILED;
-	}
-	return SESSION_OK;
-}
-
-static enum session_error prepare_engine(struct session *session)
-{
-	struct sampler *sampler = session->engine.sampler;
-
-	if (!sampler)
-		return SESSION_OK;
-	session->symbolizer.sampler = sampler;
-	if (*sampler__kernel_notes(sampler))
-		log_info("%s", sampler__kernel_notes(sampler));
-	return watch(session, engine__fd(&session->engine), WATCH_RING) ? SESSION_FAILED : SESSION_OK;
 }
 
 /* --- records --- */
@@ -204,15 +58,15 @@ static void handle_exec(struct session *session, struct process *process)
 	process__update_command(process);
 	engine__watch_threads(&session->engine);
 	process->retries = 0;
-	process->retry_ns = now_ns(CLOCK_MONOTONIC) + RETRY_FIRST_NS;
+	process->retry_ns = session_now_ns(CLOCK_MONOTONIC) + RETRY_FIRST_NS;
 }
 
 /* Tell the engine how to walk a process, unless it has meanwhile become another program. */
-static int set_target(struct session *session, struct process *process)
+int session_set_target(struct session *session, struct process *process)
 {
 	int err = engine__set_target(&session->engine, process);
 
-	process->set_ns = now_ns(CLOCK_MONOTONIC);
+	process->set_ns = session_now_ns(CLOCK_MONOTONIC);
 	if (!err && !py_target__is_alive(&process->target))
 		handle_exec(session, process);
 	return err;
@@ -221,10 +75,10 @@ static int set_target(struct session *session, struct process *process)
 /* In the words of a shell that asked for the time before it started us: seconds since 1970. */
 static void log_first_sample(struct session *session, const struct pbp_sample *sample)
 {
-	uint64_t ago_ns = now_ns(CLOCK_MONOTONIC) - sample->time_ns;
+	uint64_t ago_ns = session_now_ns(CLOCK_MONOTONIC) - sample->time_ns;
 
 	session->first_seen = true;
-	log_dbg("session", "first sample at %.6f", (now_ns(CLOCK_REALTIME) - ago_ns) / 1e9);
+	log_dbg("session", "first sample at %.6f", (session_now_ns(CLOCK_REALTIME) - ago_ns) / 1e9);
 }
 
 static void handle_sample(struct session *session, const struct pbp_sample *sample, size_t size)
@@ -322,63 +176,6 @@ static void flush_caches(struct session *session)
 	}
 }
 
-/* --- starting --- */
-
-static enum session_error start_timers(struct session *session)
-{
-	for (size_t i = 0; i < session->process_count; i++) {
-		struct process *process = &session->processes[i];
-		int err = set_target(session, process);
-
-		if (process->attached && session->engine.sampler)
-			symbolizer__prime_tails(&session->symbolizer, process);
-		if (!err)
-			err = engine__start(&session->engine, process);
-		if (err) {
-			log_err("cannot sample process %d: %s", process->pid,
-				err == -ESRCH	? "it has ended"
-				: err == -EBUSY ? "another profiler has set frame markers in it"
-						: strerror(-err));
-			return err == -EACCES || err == -EPERM ? SESSION_NOT_PERMITTED : SESSION_FAILED;
-		}
-		process__update_cpu(process);
-		process->cpu_start_ns = process->cpu_end_ns;
-	}
-	return SESSION_OK;
-}
-
-enum session_error session__open(struct session **out, const struct session_config *config)
-{
-	struct session *session = calloc(1, sizeof(*session));
-	enum session_error error = SESSION_FAILED;
-
-	if (!session)
-		return SESSION_FAILED;
-	session->config = *config;
-	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (session->epoll_fd >= 0 && !profile__init(&session->profile, TRIE_NODES_MAX) &&
-	    !symbolizer__init(&session->symbolizer, &session->profile, config->pids.len > 1,
-			      config->by_thread) &&
-	    !watch(session, signals__open(), WATCH_SIGNAL))
-		error = open_processes(session)	  ?:
-			open_engine(session)	  ?:
-			attach_processes(session) ?:
-			prepare_engine(session)	  ?:
-			start_timers(session);
-	if (error) {
-		session__close(session);
-		return error;
-	}
-	/* What loading the program took is a multiple of what a run needs. */
-	malloc_trim(0);
-	session->start_ns = now_ns(CLOCK_MONOTONIC);
-	session->profile.start_realtime_ns = now_ns(CLOCK_REALTIME);
-	session->profile.period_ns = SECOND / config->rate_hz;
-	session->profile.command = session->processes[0].command;
-	*out = session;
-	return SESSION_OK;
-}
-
 /* --- the loop --- */
 
 static void retry_attach(struct session *session, uint64_t now)
@@ -390,7 +187,7 @@ static void retry_attach(struct session *session, uint64_t now)
 		if (process->attached || process->exited || now < process->retry_ns)
 			continue;
 		if (process__attach(process, reason, sizeof(reason)) == PY_ATTACH_OK) {
-			set_target(session, process);
+			session_set_target(session, process);
 			continue;
 		}
 		process->retry_ns =
@@ -508,9 +305,9 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 			epoll_wait(session->epoll_fd, events, ARRAY_SIZE(events), next_timeout(session, now));
 		bool stop = false;
 
-		now = now_ns(CLOCK_MONOTONIC);
+		now = session_now_ns(CLOCK_MONOTONIC);
 		collect(session, collect_until(session, now));
-		now = now_ns(CLOCK_MONOTONIC);
+		now = session_now_ns(CLOCK_MONOTONIC);
 		for (int i = 0; i < count; i++) {
 			if (events[i].data.u64 == WATCH_SIGNAL)
 				stop = handle_signals(session, snapshot, context);
@@ -539,7 +336,7 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 
 static void stop_sampling(struct session *session, enum session_end end)
 {
-	session->profile.duration_ns = now_ns(CLOCK_MONOTONIC) - session->start_ns;
+	session->profile.duration_ns = session_now_ns(CLOCK_MONOTONIC) - session->start_ns;
 	for (size_t i = 0; i < session->process_count; i++)
 		process__update_cpu(&session->processes[i]);
 	engine__stop(&session->engine);
@@ -559,98 +356,4 @@ enum session_end session__run(struct session *session, void (*snapshot)(void *co
 const struct profile *session__profile(const struct session *session)
 {
 	return &session->profile;
-}
-
-static const char *end_text(const struct session *session)
-{
-	switch (session->end) {
-	case SESSION_END_DURATION:
-		return "duration over";
-	case SESSION_END_SIGNAL:
-		return session->signal == SIGINT    ? "stopped by Ctrl-C"
-		       : session->signal == SIGTERM ? "stopped by SIGTERM"
-						    : "stopped by SIGHUP";
-	case SESSION_END_TARGETS:
-		return session->process_count == 1 ? "the process has ended" : "all processes have ended";
-	case SESSION_END_ERROR:
-		break;
-	}
-	return "stopped by an error";
-}
-
-/* What only one of the engines knows. */
-static void fill_engine_part(struct session *session, struct report *report)
-{
-	struct sampler *sampler = session->engine.sampler;
-	uint64_t counters[PBP_COUNTER_COUNT];
-
-	if (!sampler) {
-		report->lines_unknown = poller__counts(session->engine.poller).moved;
-		report->unwind = poller__unwind_stats(session->engine.poller);
-		return;
-	}
-	sampler__counters(sampler, counters);
-	report->knows_kernel = true;
-	report->max_frames = sampler__max_frames(sampler);
-	report->tick_ns = sampler__mean_tick_ns(sampler);
-	report->wakeups = counters[PBP_COUNTER_WAKEUPS];
-	report->lost_process = counters[PBP_COUNTER_LOST_PROCESS];
-}
-
-static void fill_report(struct session *session, struct report *report)
-{
-	*report = (struct report){
-		.processes = session->processes,
-		.process_count = session->process_count,
-		.counts = session->symbolizer.counts,
-		.rate_hz = session->config.rate_hz,
-		.wall_ns = session->profile.duration_ns,
-		.engine = engine__name(&session->engine),
-		.end = end_text(session),
-	};
-	report->loss_count = engine__losses(&session->engine, report->losses);
-	report->with_stats = session->config.stats;
-	for (size_t i = 0; i < session->process_count; i++)
-		process__add_reads(&session->processes[i], &report->reads);
-	fill_engine_part(session, report);
-}
-
-void session__report(struct session *session, struct buf *out)
-{
-	struct report report;
-
-	fill_report(session, &report);
-	report__format(&report, out);
-}
-
-void session__report_json(struct session *session, struct buf *out)
-{
-	struct report report;
-
-	fill_report(session, &report);
-	report__format_json(&report, out);
-}
-
-void session__explain_empty(struct session *session, struct buf *out)
-{
-	struct report report;
-
-	fill_report(session, &report);
-	report__explain_empty(&report, out);
-}
-
-void session__close(struct session *session)
-{
-	if (!session)
-		return;
-	engine__close(&session->engine);
-	for (size_t i = 0; i < session->process_count; i++)
-		process__close(&session->processes[i]);
-	free(session->processes);
-	symbolizer__free(&session->symbolizer);
-	profile__free(&session->profile);
-	signals__close();
-	if (session->epoll_fd >= 0)
-		close(session->epoll_fd);
-	free(session);
 }
