@@ -89,26 +89,9 @@ test-plain: $(TESTS)
 test: check-layers check-headers check-tables test-plain
 	$(Q)$(MAKE) --no-print-directory ASAN=1 test-plain
 
-# The matrix, lines and the plain profiles (test_profile) are for every Python on both engines. Names and threads are tested on one
-# Python of each kind, and with the readv engine so are stacks.
-BOTH_ENGINES := $(patsubst %,$(OUT)/live/test_%,lines matrix profile names stacks threads)
-# The suites to which a free-threaded build is more than one more Python; with the readv engine, all but the plain profiles.
-FREE_THREADED := */test_dump | */test_lines | */test_matrix | */test_names | */test_readv | */test_threads
-
 test-live: build-live
-	$(Q)fail=0; for t in $(LIVE_TESTS); do echo "== $${t##*/}"; \
-			few=; case $$t in */test_names | */test_threads) few=1 ;; esac; \
-			ft=0; case $$t in $(FREE_THREADED)) ft=1 ;; esac; \
-			PYBPFPROF_FEW=$$few PYBPFPROF_FREE_THREADED=$$ft $$t --color=never -j1 || fail=1; done; \
-		for t in $(BOTH_ENGINES); do echo "== $${t##*/}, readv engine"; \
-			few=1; case $$t in */test_lines | */test_matrix | */test_profile) few= ;; esac; \
-			ft=1; case $$t in */test_profile) ft=0 ;; esac; \
-			PYBPFPROF_ENGINE=readv PYBPFPROF_FEW=$$few PYBPFPROF_FREE_THREADED=$$ft $$t --color=never -j1 || fail=1; done; exit $$fail
 	$(Q)$(MAKE) --no-print-directory ASAN=1 build/asan/pybpfprof
-	$(Q)echo "== test_input, the profiler under ASan and UBSan"; PYBPFPROF=build/asan/pybpfprof \
-		$(OUT)/live/test_input --color=never -j1 --filter 'input/@(corrupt|table|version|free)*'
-	$(Q)echo "== test_dump, the program under ASan and UBSan"; PYBPFPROF=build/asan/pybpfprof \
-		$(OUT)/live/test_dump --color=never -j1 --filter 'dump/@(objects|files|churning|locals)*'
+	$(Q)scripts/live-tests
 
 # Fuzz targets are built apart, with clang, and of what knows no kernel (all but run/). Inputs that were worth keeping stay in corpus/.
 FUZZ_SECONDS ?= 5

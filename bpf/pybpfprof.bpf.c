@@ -114,6 +114,9 @@ static __always_inline void fill_state(struct pbp_sample *sample, const struct p
 	if (target->ts_exception != PBP_NONE &&
 	    scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_exception))
 		sample->flags |= PBP_SAMPLE_RAISING;
+	if (target->ts_executor != PBP_NONE &&
+	    scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_executor))
+		sample->flags |= PBP_SAMPLE_JIT;
 	fill_interp_state(sample, target, scratch);
 }
 

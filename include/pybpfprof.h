@@ -16,7 +16,7 @@
 #define PBP_MIN_FRAMES	 64   /* smallest budget of a walk */
 #define PBP_FRAME_NS	 20   /* assumed cost of one frame of a walk, to turn time into a budget of frames */
 #define PBP_INTERP_BYTES 512  /* span of an interpreter's fields that is read at once */
-#define PBP_TSTATE_BYTES 256  /* most of a thread state that is read at once */
+#define PBP_TSTATE_BYTES 512  /* most of a thread state that is read at once */
 #define PBP_WINDOW_BYTES 4096 /* the data stack is read up to a page at a time */
 #define PBP_FRAME_BYTES	 128  /* most of a frame that is read at once */
 #define PBP_CFRAME_BYTES 32   /* most of a cframe that is read at once */
@@ -88,7 +88,8 @@ struct pbp_target {
 	__u16 st_compact; /* ... and those of any other */
 	__u16 co_type;	  /* type of an object */
 	__u16 in_id;	  /* id of an interpreter */
-	__u16 reserved[2];
+	__u16 ts_executor; /* not 0: the thread runs code that the JIT made */
+	__u16 reserved;
 	__u64 main_interp; /* address of the interpreter with id 0, from which others are entered; 0 = unknown */
 };
 
@@ -178,6 +179,8 @@ enum pbp_status {
 #define PBP_SAMPLE_RAISING  4 /* an exception was set */
 #define PBP_SAMPLE_KERNEL   8 /* interrupted in the kernel (a system call, a page fault) */
 #define PBP_SAMPLE_NESTED   16 /* the walk ended before it came to the callers in other interpreters */
+/* in code that the JIT made, which does not always say how far it is: leaf_instr is where it last did */
+#define PBP_SAMPLE_JIT 32
 
 struct pbp_sample {
 	__u32 type;

@@ -11,6 +11,7 @@
 #include "out/writer.h"
 #include "py/marker.h"
 #include "run/doctor.h"
+#include "run/doctor_process.h"
 #include "run/dumper.h"
 #include "run/session.h"
 
@@ -303,6 +304,18 @@ static int dump(const struct options *options)
 	return code;
 }
 
+static int doctor_of_process(pid_t pid)
+{
+	struct buf text = {0};
+	enum session_error error = doctor_process__run(pid, &text);
+	int err = error ? 0 : buf__write_fd(&text, STDOUT_FILENO);
+
+	buf__free(&text);
+	if (err && err != -EPIPE)
+		log_err("cannot write to stdout: %s", strerror(-err));
+	return error ? exit_code(error) : err && err != -EPIPE ? EXIT_FAILED : EXIT_WRITTEN;
+}
+
 static int doctor_code(enum doctor_verdict verdict)
 {
 	return verdict == DOCTOR_OK ? 0 : verdict == DOCTOR_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_FAILED;
@@ -341,7 +354,8 @@ int main(int argc, char **argv)
 		code = puts("pybpfprof " PYBPFPROF_VERSION) < 0 || fflush(stdout) ? EXIT_FAILED : 0;
 		break;
 	case COMMAND_DOCTOR:
-		code = doctor_code(doctor__run());
+		code = options.session.pids.len ? doctor_of_process(options.session.pids.items[0])
+						: doctor_code(doctor__run());
 		break;
 	case COMMAND_DUMP:
 		code = dump(&options);

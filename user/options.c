@@ -67,7 +67,7 @@ static const struct option LONG_OPTIONS[] = {
 static const char HELP_HEAD[] =
 	"Usage: pybpfprof [record] -p PID[,PID...] [-d TIME] [-r HZ] [-o FILE]...\n"
 	"       pybpfprof dump -p PID [--json] [--locals]\n"
-	"       pybpfprof doctor\n"
+	"       pybpfprof doctor [-p PID]\n"
 	"\n"
 	"Where does a running Python process spend its time? Samples its stacks on the\n"
 	"CPU clock, without stopping it, and prints a table. CPython 3.8 to 3.15, x86-64.\n"
@@ -113,7 +113,8 @@ static const char HELP_HEAD[] =
 	"      --json              for programs\n"
 	"      --locals            values of arguments and variables, too\n"
 	"\n"
-	"doctor says what this machine and user can do.\n"
+	"doctor says what this machine and user can do; with -p, what was found of that\n"
+	"process and what can be told of it.\n"
 	"\n"
 	"Formats:\n";
 
@@ -405,8 +406,8 @@ static int take_words(struct options *options, char **words)
 		log_err("which process? Give it with -p PID (--help explains)");
 		return -EINVAL;
 	}
-	if (options->command == COMMAND_DUMP && options->session.pids.len > 1) {
-		log_err("dump: one process at a time");
+	if (options->command != COMMAND_RECORD && options->session.pids.len > 1) {
+		log_err("%s: one process at a time", options->command == COMMAND_DUMP ? "dump" : "doctor");
 		return -EINVAL;
 	}
 	return 0;
@@ -419,6 +420,10 @@ static int check_option(const struct options *options, int option)
 
 	if (option == 'p' || option == 'v' || option == 'h' || option == 'V' || option == '?')
 		return 0;
+	if (options->command == COMMAND_DOCTOR) {
+		log_err("doctor takes -p and -v only");
+		return -EINVAL;
+	}
 	if (dump == (option == OPTION_JSON || option == OPTION_LOCALS))
 		return 0;
 	log_err(dump ? "dump takes -p, --json, --locals and -v only"

@@ -26,7 +26,7 @@ static char *read_file(const char *path, size_t *len)
 	return text;
 }
 
-/* "name (file:line)", "name (file)", "[annotation]". */
+/* "name (file:line)", "name (file:~line)", "name (file)", "[annotation]". */
 static bool parse_frame(struct stack_frame *frame, char *text)
 {
 	size_t len = strlen(text);
@@ -45,8 +45,9 @@ static bool parse_frame(struct stack_frame *frame, char *text)
 	*file = '\0';
 	frame->file = file + 2;
 	colon = strrchr(file + 2, ':');
-	if (colon && isdigit((unsigned char)colon[1])) {
-		frame->line = strtoul(colon + 1, &end, 10);
+	frame->approximate = colon && colon[1] == '~' && isdigit((unsigned char)colon[2]);
+	if (colon && isdigit((unsigned char)colon[1 + frame->approximate])) {
+		frame->line = strtoul(colon + 1 + frame->approximate, &end, 10);
 		if (*end)
 			return false;
 		*colon = '\0';

@@ -12,6 +12,7 @@ struct stack_frame {
 	const char *name;  /* as it stands in the file; an annotation with its brackets */
 	const char *file;  /* "" for an annotation */
 	unsigned int line; /* 0: none */
+	bool approximate;  /* ... a line with ~ */
 };
 
 struct stack {

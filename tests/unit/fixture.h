@@ -42,6 +42,17 @@ static inline void fixture_stack(struct profile *profile, uint64_t weight, const
 	profile->samples += weight;
 }
 
+/* Of one frame, with such a line. */
+static inline void add_approximate(struct profile *profile, uint64_t weight, struct fixture_frame frame)
+{
+	struct frame copy = *frame_table__get(&profile->frames, fixture_frame(profile, frame));
+
+	copy.approximate = true;
+	trie__add(&profile->trie,
+		  trie__child(&profile->trie, TRIE_ROOT, frame_table__add(&profile->frames, &copy)), weight);
+	profile->samples += weight;
+}
+
 /* add_stack(&profile, 3, {"outer", "a.py", 7, 1}, {"inner", "a.py", 9, 8}) */
 #define add_stack(profile, weight, ...)                                                                      \
 	fixture_stack((profile), (weight), (const struct fixture_frame[]){__VA_ARGS__},                      \

@@ -53,6 +53,15 @@ Test(collapsed, appends)
 	cr_assert_str_eq(buf.data, "before\nf (a.py:1) 1\n");
 }
 
+Test(collapsed, approximate_lines)
+{
+	add_stack(&profile, 2, {"f", "a.py", 7, 3});
+	add_approximate(&profile, 3, (struct fixture_frame){"f", "a.py", 7, 3});
+	add_approximate(&profile, 4, (struct fixture_frame){"g", "a.py", 0, 3});
+	check(GROUP_LINE, "g (a.py) 4\nf (a.py:~7) 3\nf (a.py:7) 2\n");
+	check(GROUP_FUNCTION, "f (a.py:3) 5\ng (a.py:3) 4\n");
+}
+
 Test(collapsed, frames)
 {
 	add_stack(&profile, 9, {"MainThread", NULL, 0, 0}, {"<module>", "app/main.py", 12, 1},

@@ -133,6 +133,19 @@ Test(dump, text)
 		    "    [no Python frames]\n");
 }
 
+Test(dump, approximate_line)
+{
+	add_frame(add_thread(0, (struct dump_thread){.tid = 4711, .name = str("main"), .consistent = true}),
+		  (struct dump_frame){
+			  .function = str("hot"), .file = str("a.py"), .line = 7, .approximate = true});
+	expect_text("Process 4711: python app.py\n"
+		    "Python 3.15.0, 1 thread; two readings agree\n"
+		    "\n"
+		    "Thread 4711 (main) in an unknown state\n"
+		    "    hot (a.py:~7)\n");
+	expect_json("\"line\": 7, \"first_line\": null, \"source\": null, \"line_approximate\": true, ");
+}
+
 Test(dump, json)
 {
 	add_ordinary();
@@ -145,7 +158,8 @@ Test(dump, json)
 		"\"gil\": \"holds\", \"exception\": \"handling\", \"collecting_garbage\": false, "
 		"\"consistent\": true, \"stack\": \"read\", \"truncated\": false, \"frames\": [\n");
 	expect_json("{\"function\": \"leaf\", \"file\": \"/srv/app.py\", \"line\": 12, \"first_line\": 10, "
-		    "\"source\": \"total += step(total)\", \"from_c\": true, \"started_gc\": false}, \n");
+		    "\"source\": \"total += step(total)\", \"line_approximate\": false, \"from_c\": true, "
+		    "\"started_gc\": false}, \n");
 	expect_json("{\"function\": \"<module>\", \"file\": \"/srv/app.py\", \"line\": null, "
 		    "\"first_line\": null, \"source\": null, ");
 	expect_json("\"waits_in\": \"futex\", \"gil\": \"waits\", \"exception\": \"unknown\"");

@@ -10,7 +10,7 @@ Test(frame, each_field_counts)
 {
 	const struct frame base = {
 		.function = 1, .file = 2, .line = 3, .first_line = 4, .kind = FRAME_PYTHON};
-	struct frame variants[] = {base, base, base, base, base, base};
+	struct frame variants[] = {base, base, base, base, base, base, base};
 	struct frame_table table = {0};
 
 	variants[1].function++;
@@ -18,11 +18,12 @@ Test(frame, each_field_counts)
 	variants[3].line++;
 	variants[4].first_line++;
 	variants[5].kind = FRAME_SPECIAL;
+	variants[6].approximate = true;
 	for (int round = 0; round < 2; round++)
-		for (uint32_t i = 0; i < 6; i++)
+		for (uint32_t i = 0; i < 7; i++)
 			cr_assert_eq(frame_table__add(&table, &variants[i]), i, "variant %u, round %d", i,
 				     round);
-	cr_assert_eq(table.frames.len, 6);
+	cr_assert_eq(table.frames.len, 7);
 	cr_assert_eq(frame_table__get(&table, 4)->first_line, 5);
 	cr_assert_eq(frame_table__get(&table, 5)->kind, FRAME_SPECIAL);
 	frame_table__free(&table);
@@ -72,5 +73,6 @@ Test(frame, equal_hashes_form_a_chain)
 	check_chain((struct frame){.function = 1, .file = 2, .line = 3, .first_line = 9});
 	check_chain(
 		(struct frame){.function = 1, .file = 2, .line = 3, .first_line = 4, .kind = FRAME_SPECIAL});
+	check_chain((struct frame){.function = 1, .file = 2, .line = 3, .first_line = 4, .approximate = true});
 	frame_table__free(NULL);
 }

@@ -109,6 +109,23 @@ Test(options, dump)
 	expect_bad("-p 1 dump");
 }
 
+Test(options, doctor)
+{
+	expect_good("doctor");
+	cr_expect_eq(options.session.pids.len, 0);
+	expect_good("doctor -p 12 -v");
+	cr_expect_eq(options.command, COMMAND_DOCTOR);
+	cr_expect(options.verbose && options.session.pids.len == 1 && options.session.pids.items[0] == 12);
+	expect_good("doctor --help");
+	cr_expect_eq(options.command, COMMAND_HELP);
+	expect_bad("doctor -p 1,2");
+	expect_bad("doctor -p 1 -p 2");
+	expect_bad("doctor -p 0");
+	expect_bad("doctor -p 1 --json");
+	expect_bad("doctor -p 1 -d 5");
+	expect_bad("doctor -q");
+}
+
 Test(options, all_at_once)
 {
 	expect_good("record --pid=12,13 --duration=2m --rate=10k --output=a.collapsed -o b.folded "

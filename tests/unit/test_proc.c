@@ -148,6 +148,19 @@ Test(proc, command_line)
 	waitpid(pid, NULL, 0);
 }
 
+Test(proc, program)
+{
+	char path[4096], own[4096], small[8];
+	ssize_t len = readlink("/proc/self/exe", own, sizeof(own) - 1);
+
+	cr_assert_gt(len, 8);
+	own[len] = '\0';
+	cr_assert_eq(proc__exe(getpid(), path, sizeof(path)), 0);
+	cr_assert_str_eq(path, own);
+	cr_assert_eq(proc__exe(getpid(), small, sizeof(small)), -ENAMETOOLONG);
+	cr_assert_eq(proc__exe(gone_pid(), path, sizeof(path)), -ESRCH);
+}
+
 Test(proc, gone)
 {
 	pid_t pid = gone_pid();

@@ -79,6 +79,15 @@ Test(report, an_ordinary_run)
 	       "2.0% in the kernel\n");
 }
 
+Test(report, lines_under_the_jit)
+{
+	report.counts.samples = 495;
+	expect_part("  lines ", false);
+	report.counts.approximate = 99;
+	expect_part("\n  lines      of 99 samples (20.0%) approximate, marked ~: in code that the JIT made\n",
+		    true);
+}
+
 Test(report, everything_that_can_happen)
 {
 	report.process_count = 2;

@@ -75,6 +75,18 @@ Test(summary, one_sample)
 	      " 100.0%  100.0%        1  f         a.py:3\n");
 }
 
+Test(summary, approximate_lines)
+{
+	add_stack(&profile, 2, {"f", "a.py", 7, 3});
+	add_approximate(&profile, 3, (struct fixture_frame){"f", "a.py", 7, 3});
+	check("  self%  total%  samples  function  file:line\n"
+	      "  60.0%   60.0%        3  f         a.py:~7\n"
+	      "  40.0%   40.0%        2  f         a.py:7\n");
+	style.group = GROUP_FUNCTION;
+	check("  self%  total%  samples  function  file:line\n"
+	      " 100.0%  100.0%        5  f         a.py:3\n");
+}
+
 Test(summary, table)
 {
 	add_stack(&profile, 612, {"<module>", "app/main.py", 3, 1},

@@ -232,6 +232,29 @@ Test(symbolize, states, .init = start, .fini = stop)
 	expect("f0 (app.py:2) 16\n[no Python frames] 6\n");
 }
 
+/* Only of the innermost function, and of its other samples not. */
+Test(symbolize, lines_under_the_jit, .init = start, .fini = stop)
+{
+	struct pbp_sample sample;
+
+	send_code(0);
+	send_code(1);
+	send_stack(10, frame_of(0, 0), frame_of(1, 3));
+	send_sample(10, frame_of(0, 1));
+	for (int i = 0; i < 3; i++) {
+		sample = sample_of(10, frame_of(0, 1));
+		sample.flags = PBP_SAMPLE_JIT;
+		send(&sample);
+	}
+	sample = sample_of(0, frame_of(0, 1));
+	sample.flags = PBP_SAMPLE_JIT;
+	sample.status = PBP_STATUS_NO_FRAMES;
+	send(&sample);
+	flush();
+	expect("f1 (app.py:104);f0 (app.py:~2) 3\n[no Python frames] 1\nf1 (app.py:104);f0 (app.py:2) 1\n");
+	cr_expect_eq(symbolizer.counts.approximate, 3);
+}
+
 Test(symbolize, unknown_stack_is_lost, .init = start, .fini = stop)
 {
 	send_code(0);

@@ -263,6 +263,12 @@ Test(tick, state_of_the_sample)
 		take_tick();
 		cr_expect_eq(sent.sample.flags, PBP_SAMPLE_RAISING | PBP_SAMPLE_GC, "3.%d", minor);
 		cr_expect_eq(sent.sample.generation, minor > 13 ? 77 : 0);
+		if (minor > 13)
+			image__put(tstate + offsets->thread_executor, 0x1000, 8);
+		take_tick();
+		cr_expect_eq(sent.sample.flags,
+			     PBP_SAMPLE_RAISING | PBP_SAMPLE_GC | (minor > 13 ? PBP_SAMPLE_JIT : 0), "3.%d",
+			     minor);
 		user_mode = false;
 		take_tick();
 		cr_expect(sent.sample.flags & PBP_SAMPLE_KERNEL);

@@ -83,6 +83,12 @@ Test(unwind, ordinary_stack_of_every_version)
 		expect_stack("first");
 		expect_stack("again");
 		cr_expect_eq(stack.flags, PBP_SAMPLE_ATTACHED, "3.%d", minor);
+		if (minor > 13) {
+			image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_executor,
+				   0x1000, 8);
+			expect_stack("in code that the JIT made");
+			cr_expect_eq(stack.flags, PBP_SAMPLE_ATTACHED | PBP_SAMPLE_JIT, "3.%d", minor);
+		}
 		end();
 	}
 }

@@ -363,7 +363,7 @@ Test(layout, of_3_14)
 
 	fake_offsets(&offsets);
 	cr_assert_eq(py_layout__fill(&layout, &offsets, PBP_NONE), 0);
-	cr_assert_eq(layout.ts_bytes, 160);
+	cr_assert_eq(layout.ts_bytes, 280);
 	cr_assert_eq(layout.ts_next, 8);
 	cr_assert_eq(layout.ts_interp, 16);
 	cr_assert_eq(layout.ts_thread_id, 152);
@@ -372,6 +372,7 @@ Test(layout, of_3_14)
 	cr_assert_eq(layout.ts_attached_mask, UINT32_MAX);
 	cr_assert_eq(layout.ts_attached_want, 1);
 	cr_assert_eq(layout.ts_exception, 112);
+	cr_assert_eq(layout.ts_executor, 272);
 	cr_assert_eq(layout.ts_base_frame, PBP_NONE);
 	cr_assert_eq(layout.cframe_frame, PBP_NONE);
 	cr_assert_eq(layout.fr_bytes, 80);
@@ -412,10 +413,12 @@ Test(layout, of_3_13_and_3_15)
 	cr_assert_eq(layout.fr_bytes, 72);
 	cr_assert_eq(layout.fr_tag_mask, 0);
 	cr_assert_eq(layout.ts_attached, 40);
+	cr_assert_eq(layout.ts_executor, PBP_NONE);
 	cr_assert_eq(layout.in_generation, 0);
 	decode_words(&offsets, table_3_15, ARRAY_SIZE(table_3_15));
 	cr_assert_eq(py_layout__fill(&layout, &offsets, 888), 0);
-	cr_assert_eq(layout.ts_bytes, 184);
+	cr_assert_eq(layout.ts_bytes, 312);
+	cr_assert_eq(layout.ts_executor, 304);
 	cr_assert_eq(layout.ts_base_frame, 888);
 	cr_assert_eq(layout.ts_exception, 136);
 }
@@ -496,7 +499,7 @@ Test(layout, what_the_kernel_side_cannot_hold_is_refused)
 	struct py_offsets offsets;
 
 	fake_offsets(&offsets);
-	offsets.thread_thread_id = 248;
+	offsets.thread_thread_id = 504;
 	cr_assert_eq(py_layout__fill(&layout, &offsets, PBP_NONE), -EOVERFLOW);
 	fake_offsets(&offsets);
 	offsets.frame_owner = 120;

@@ -41,6 +41,7 @@ struct dump_frame {
 	uint32_t function;   /* qualified name, or a text in brackets that says why there is none */
 	uint32_t file;	     /* 0: not known */
 	uint32_t line;	     /* executing line; 0: not known */
+	bool approximate;    /* ... but may be a former one: the code is one that the JIT made */
 	uint32_t first_line; /* 0: not known */
 	uint32_t source;     /* that line of the file, without its indentation; 0: not there */
 	bool from_c;	     /* called by C code, and not by the next frame directly */

@@ -7,6 +7,7 @@
 #include "base/hmap.h"
 #include "base/vec.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum frame_kind {
@@ -20,6 +21,7 @@ struct frame {
 	uint32_t line;	     /* executing line; 0 = unknown */
 	uint32_t first_line; /* line of the def; 0 = unknown; tells two functions of one name apart */
 	enum frame_kind kind;
+	bool approximate; /* the line is where the function last said that it was: code made by a JIT */
 };
 
 struct frame_table {

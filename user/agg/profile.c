@@ -42,8 +42,10 @@ int profile_groups__init(struct profile_groups *groups, const struct profile *pr
 	for (size_t id = 0; id < len; id++) {
 		struct frame frame = *frame_table__get(&profile->frames, (uint32_t)id);
 
-		if (group == GROUP_FUNCTION)
+		if (group == GROUP_FUNCTION) {
 			frame.line = frame.first_line;
+			frame.approximate = false;
+		}
 		frame.first_line = 0;
 		groups->of_frame[id] = frame_table__add(&groups->groups, &frame);
 		if (groups->of_frame[id] == UINT32_MAX)
@@ -73,6 +75,7 @@ static int make_rows(const struct frame_table *groups, struct profile_rows *out)
 			.function = frame->function,
 			.file = frame->file,
 			.line = frame->line,
+			.approximate = frame->approximate,
 			.kind = frame->kind,
 		};
 	}
@@ -128,7 +131,8 @@ static int compare_rows(const void *left, const void *right, void *strings)
 	return compare_numbers(b->self, a->self) ?: compare_numbers(b->total, a->total)
 	       ?: strcmp(strtab__get(strings, a->function), strtab__get(strings, b->function))
 	       ?: strcmp(strtab__get(strings, a->file), strtab__get(strings, b->file))
-	       ?: compare_numbers(a->line, b->line) ?: compare_numbers(a->kind, b->kind);
+	       ?: compare_numbers(a->line, b->line) ?: compare_numbers(a->kind, b->kind)
+	       ?: compare_numbers(a->approximate, b->approximate);
 }
 
 int profile__rows(const struct profile *profile, enum group_by group, struct profile_rows *out)

@@ -49,6 +49,7 @@ struct profile_row {
 	uint32_t function, file; /* strtab ids */
 	uint32_t line;		 /* executing line (GROUP_LINE) or first line (GROUP_FUNCTION) */
 	enum frame_kind kind;
+	bool approximate; /* as in struct frame */
 	uint64_t self, total;
 };
 

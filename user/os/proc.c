@@ -198,6 +198,21 @@ int proc__cmdline(pid_t pid, char *out, size_t size)
 	return 0;
 }
 
+int proc__exe(pid_t pid, char *out, size_t size)
+{
+	char path[64];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	len = readlink(path, out, size);
+	if (len < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	if ((size_t)len == size)
+		return -ENAMETOOLONG;
+	out[len] = '\0';
+	return 0;
+}
+
 /* What follows "NAME:" in a status file; NULL when there is no such line. */
 static const char *status_field(const char *status, const char *name)
 {

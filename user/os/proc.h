@@ -40,6 +40,9 @@ int proc__task_comm(pid_t pid, pid_t tid, char *out, size_t size);
 /* Command line with NULs turned to spaces, unescaped, truncated to size; falls back to comm. 0 or -errno. */
 int proc__cmdline(pid_t pid, char *out, size_t size);
 
+/* Path of the program, as /proc/PID/exe links to it, NUL-terminated. 0 or -errno (-ENAMETOOLONG). */
+int proc__exe(pid_t pid, char *out, size_t size);
+
 /* Direct children (by PPid over /proc). 0 or -errno. */
 int proc__children(pid_t pid, struct proc_tasks *out);
 

@@ -37,7 +37,10 @@ static void free_folding(struct folding *folding)
 	strtab__free(folding->texts);
 }
 
-/* "name (file.py:7)", "name (file.py)" where the line is unknown, "[name]" for an annotation. */
+/*
+ * "name (file.py:7)", "name (file.py:~7)" where the line is approximate, "name (file.py)" where it is unknown, "[name]" for
+ * an annotation.
+ */
 static void add_frame(struct buf *buf, const struct strtab *strings, const struct frame *frame)
 {
 	const char *function = strtab__get(strings, frame->function);
@@ -48,7 +51,7 @@ static void add_frame(struct buf *buf, const struct strtab *strings, const struc
 	buf__adds(buf, " (");
 	buf__add_escaped(buf, strtab__get(strings, frame->file), SEPARATORS);
 	if (frame->line)
-		buf__addf(buf, ":%u", frame->line);
+		buf__addf(buf, frame->approximate ? ":~%u" : ":%u", frame->line);
 	buf__addc(buf, ')');
 }
 

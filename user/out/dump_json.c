@@ -99,6 +99,7 @@ static void add_frame(struct buf *buf, const struct dump *dump, const struct dum
 	add_known_number(buf, "line", frame->line);
 	add_known_number(buf, "first_line", frame->first_line);
 	add_known_text(buf, dump, "source", frame->source);
+	add_bool(buf, "line_approximate", frame->approximate);
 	add_bool(buf, "from_c", frame->from_c);
 	add_bool(buf, "started_gc", frame->collects);
 	if (dump->with_locals)

@@ -130,7 +130,7 @@ static void add_path(const struct text *text, struct buf *line, const struct dum
 
 	add_escaped(&path, text, frame->file);
 	if (frame->line)
-		snprintf(number, sizeof(number), ":%u", frame->line);
+		snprintf(number, sizeof(number), frame->approximate ? ":~%u" : ":%u", frame->line);
 	used = FRAME_INDENT + utf8_width(line->data, line->len) + strlen(number) + 1;
 	room = max_u64(text->style->width > used ? text->style->width - used : 0, MIN_COLUMNS);
 	if (text->style->width && utf8_width(path.data, path.len) > room)

@@ -45,6 +45,7 @@ int dump__write_text(const struct dump *dump, const struct dump_style *style, st
  *         function            qualified name
  *         file, line, first_line, source
  *                             null where not known; source is that line of the file without indentation
+ *         line_approximate    in code made by the JIT: the line may be a former one
  *         from_c              called by C code, not by the next frame directly
  *         started_gc          the garbage collection that runs was started in it
  *         locals              with --locals, null where not known: arguments first

@@ -99,7 +99,7 @@ static int make_cells(struct cells *cells, const struct strtab *strings, const s
 	if (row->kind != FRAME_SPECIAL) {
 		buf__add_escaped(&place, strtab__get(strings, row->file), NULL);
 		if (row->line)
-			buf__addf(&place, ":%u", row->line);
+			buf__addf(&place, row->approximate ? ":~%u" : ":%u", row->line);
 	}
 	err = set_text(&cells->function, &function);
 	return set_text(&cells->place, &place) ?: err;

@@ -46,6 +46,7 @@ static uint64_t thread_bytes(const struct py_offsets *offsets)
 	cover(&end, offsets->thread_current_frame, 8);
 	cover(&end, attached_offset(offsets), 4);
 	cover(&end, offsets->thread_current_exception, 8);
+	cover(&end, offsets->thread_executor, 8);
 	return round_up_8(end);
 }
 
@@ -129,6 +130,7 @@ int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, ui
 	out->ts_frame = offsets->thread_current_frame;
 	out->ts_attached = short_offset(attached_offset(offsets));
 	out->ts_exception = short_offset(offsets->thread_current_exception);
+	out->ts_executor = short_offset(offsets->thread_executor);
 	out->ts_base_frame = base_frame;
 	out->ts_attached_mask = offsets->thread_state != PY_ABSENT ? UINT32_MAX : STATUS_ACTIVE;
 	out->ts_attached_want = offsets->thread_state != PY_ABSENT ? TSTATE_ATTACHED : STATUS_ACTIVE;

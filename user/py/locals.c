@@ -166,9 +166,11 @@ static uint32_t read_value(struct py_locals *locals, uint64_t word, uint8_t kind
 	return id;
 }
 
-static bool are_known(const struct py_offsets *offsets)
+bool py_locals__are_known(const struct py_objects *objects)
 {
-	return py_offsets__has(offsets->code_localsplusnames) &&
+	const struct py_offsets *offsets = &objects->target->offsets;
+
+	return py_objects__are_known(objects) && py_offsets__has(offsets->code_localsplusnames) &&
 	       py_offsets__has(offsets->code_localspluskinds) && py_offsets__has(offsets->code_argcount) &&
 	       py_offsets__has(offsets->tuple_size);
 }
@@ -181,7 +183,7 @@ int py_locals__read(struct py_locals *locals, py_addr frame, const struct pbp_fr
 	uint64_t words[LOCALS_MAX];
 	int count = 0, err;
 
-	if (!py_objects__are_known(locals->objects) || !are_known(offsets))
+	if (!py_locals__are_known(locals->objects))
 		return -ENOTSUP;
 	variables = find_variables(locals, code);
 	if (!variables)

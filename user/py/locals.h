@@ -40,6 +40,9 @@ struct py_locals {
 void py_locals__init(struct py_locals *locals, struct py_objects *objects, struct strtab *strings);
 void py_locals__free(struct py_locals *locals);
 
+/* Can those of this version be read at all? */
+bool py_locals__are_known(const struct py_objects *objects);
+
 /*
  * The variables that have a value, arguments first, of the frame at `frame`; at most LOCALS_MAX go to `out`.
  * Their number, or -errno: -ENOTSUP for a version whose objects are not known.

@@ -21,7 +21,8 @@
  * frame_instr: see lasti_unit. frame_entry: a byte that is set if C called (3.11). frame_state: a byte that
  * tells whether the frame is being executed (frame objects, to 3.10). code_linetable is co_lnotab to 3.9,
  * code_bytecode a bytes object (to 3.10). code_co_tlbc, frame_tlbc_index and interp_tlbc_generation: copies of the
- * bytecode for each thread (py/copies.h; free-threaded builds from 3.14 on).
+ * bytecode for each thread (py/copies.h; free-threaded builds from 3.14 on). thread_executor: not NULL while
+ * the thread runs code that the JIT made (3.14 and later).
  */
 /* clang-format off */
 #define PY_OFFSETS(X)                                                                                        \
@@ -32,7 +33,8 @@
 	X(thread_size) X(thread_prev) X(thread_next) X(thread_interp) X(thread_current_frame)                \
 	X(thread_base_frame) X(thread_thread_id) X(thread_native_thread_id) X(thread_datastack_chunk)        \
 	X(thread_datastack_top) X(thread_status) X(thread_state) X(thread_holds_gil) X(thread_gil_requested) \
-	X(thread_current_exception) X(thread_last_profiled) X(thread_last_profiled_seq) X(cframe_current_frame)                                                  \
+	X(thread_current_exception) X(thread_executor) X(thread_last_profiled) X(thread_last_profiled_seq)   \
+	X(cframe_current_frame)                                                                              \
 	X(frame_size) X(frame_previous) X(frame_executable) X(frame_instr) X(frame_owner) X(frame_entry)     \
 	X(frame_state) X(frame_localsplus) X(frame_tlbc_index) X(frame_stacktop)                                               \
 	X(code_size) X(code_filename) X(code_name) X(code_qualname) X(code_linetable) X(code_firstlineno)    \

@@ -124,6 +124,7 @@ static const struct field fields[] = {
 	FIELD(thread_current_exception, THREAD, "thread_state.current_exception", 8, AT(ABSENT, ABSENT, 288)),
 	FIELD(thread_holds_gil, THREAD, "thread_state.holds_gil", 4, CONSTANT(ABSENT, 36, ABSENT)),
 	FIELD(thread_current_exception, THREAD, "thread_state.current_exception", 8, CONSTANT(112, 112, ABSENT)),
+	FIELD(thread_executor, THREAD, "thread_state.current_executor", 8, CONSTANT(ABSENT, 272, 304)),
 	FIELD(thread_state, THREAD, "thread_state.state", 4, CONSTANT(40, 44, 48)),
 	FIELD(thread_datastack_top, THREAD, "thread_state.datastack_top", 8, CONSTANT(240, 240, 264)),
 

@@ -13,13 +13,19 @@
 #define THREADS_MAX 65536
 #define NAME_CHARS  200
 
+bool py_thread_names__are_known(const struct py_objects *objects)
+{
+	return py_objects__are_known(objects) &&
+	       py_offsets__has(objects->target->offsets.interp_imports_modules);
+}
+
 /* The dict of a module lies right behind the object's header (Include/internal/pycore_moduleobject.h). */
 static int find_active(struct py_objects *objects, py_addr interp, py_addr *active)
 {
 	const struct py_offsets *offsets = &objects->target->offsets;
 	py_addr modules = 0, module = 0, dict = 0;
 
-	if (!py_objects__are_known(objects) || !py_offsets__has(offsets->interp_imports_modules))
+	if (!py_thread_names__are_known(objects))
 		return -ENOTSUP;
 	return py_objects__read(objects, interp + offsets->interp_imports_modules, &modules, 8) ?:
 	       modules ? py_dict__find(objects, modules, "threading", &module) ?:

@@ -10,6 +10,9 @@
 #include "base/strtab.h"
 #include "py/object.h"
 
+/* Can they be read of this version at all? */
+bool py_thread_names__are_known(const struct py_objects *objects);
+
 /*
  * Names of one interpreter's threads: ident (threading.get_ident()) -> strtab id, added to `out` where none
  * is yet. 0; -ENOENT: threading is not imported; -ENOTSUP: a version whose objects are not known; -errno.

@@ -51,6 +51,7 @@ static size_t thread_bytes(const struct py_offsets *offsets)
 	cover_field(&end, offsets->thread_holds_gil, 4);
 	cover_field(&end, offsets->thread_gil_requested, 4);
 	cover_field(&end, offsets->thread_current_exception, 8);
+	cover_field(&end, offsets->thread_executor, 8);
 	cover_field(&end, offsets->thread_last_profiled, 8);
 	cover_field(&end, offsets->thread_last_profiled_seq, 8);
 	if (py_offsets__has(offsets->thread_exc_info))
@@ -186,7 +187,7 @@ static void take_held(struct unwinder *unwinder, struct thread_stack *stack)
 }
 
 /* The walk came to the base. */
-static void judge_held(struct unwinder *unwinder, struct thread_stack *stack)
+static void judge_held(struct unwinder *unwinder, struct thread_stack *stack, bool strict)
 {
 	if (!stack->frames.len && !stack->work.held) {
 		finish(stack, UNWIND_NO_FRAMES);
@@ -194,7 +195,7 @@ static void judge_held(struct unwinder *unwinder, struct thread_stack *stack)
 	}
 	if (!unwind_identify(unwinder, stack))
 		return;
-	if (!stack->work.light && !stack->work.entered)
+	if (strict)
 		unwind_learn_calls(unwinder, stack);
 	if (!unwind_prove_calls(unwinder, stack)) {
 		unwinder->stats.retries += !stack->work.light;
@@ -269,27 +270,32 @@ static bool is_unchanged(const struct unwinder *unwinder, struct thread_stack *s
 	return true;
 }
 
-/* By both copies where they agree. */
-static enum walk_end follow(struct unwinder *unwinder, struct thread_stack *stack, py_addr *missing)
+/* By both copies where they agree; *strict. */
+static enum walk_end follow(struct unwinder *unwinder, struct thread_stack *stack, bool *strict,
+			    py_addr *missing)
 {
 	enum walk_end end;
 
+	*strict = !stack->work.light;
 	stack->work.entered = false;
 	if (stack->work.marked && unwind_find_marked(unwinder, stack) == SIZE_MAX)
 		return WALK_TORN;
-	if (stack->work.light) {
-		end = unwind_walk_second(unwinder, stack, missing);
-		unwind_mark_changed(stack);
-		return end;
+	if (!stack->work.light) {
+		end = unwind_walk(unwinder, stack, stack->current_frame, true, missing);
+		if (end != WALK_TORN || !frames_show_life(&unwinder->target->offsets))
+			return end;
+		*strict = false;
 	}
-	end = unwind_walk(unwinder, stack, stack->current_frame, true, missing);
-	if (end != WALK_TORN || !frames_show_life(&unwinder->target->offsets))
-		return end;
-	return unwind_walk_second(unwinder, stack, missing);
+	end = unwind_walk_second(unwinder, stack, missing);
+	/* What is the same in both copies may have been left behind by calls that are over, if no frame runs. */
+	if (stack->work.light || stack->work.entered)
+		unwind_mark_changed(stack);
+	return end;
 }
 
 static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool slow)
 {
+	bool strict = true;
 	py_addr missing = 0;
 	enum walk_end end;
 
@@ -303,11 +309,11 @@ static void judge(struct unwinder *unwinder, struct thread_stack *stack, bool sl
 	}
 	unwind_take_copies(unwinder, stack);
 	if (end == WALK_HELD)
-		end = follow(unwinder, stack, &missing);
+		end = follow(unwinder, stack, &strict, &missing);
 	switch (end) {
 	case WALK_HELD:
 		if (!slow)
-			judge_held(unwinder, stack);
+			judge_held(unwinder, stack, strict);
 		break;
 	case WALK_MISSED:
 		stack->work.learned = true;

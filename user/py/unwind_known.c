@@ -218,10 +218,7 @@ static uint64_t call_key(const struct pbp_frame *caller, const struct pbp_frame 
 	       hmap_mix(callee->code ^ (uint64_t)callee->ident << 32);
 }
 
-/*
- * A caller and its callee that were the same in both copies, below a frame that runs: the instruction calls the
- * function.
- */
+/* Calls in a stack that was the same in both copies have happened: an instruction that calls a function. */
 void unwind_learn_calls(struct unwinder *unwinder, const struct thread_stack *stack)
 {
 	size_t count = min_u64(stack->frames.len, CALLS_LEARNED);
@@ -230,8 +227,7 @@ void unwind_learn_calls(struct unwinder *unwinder, const struct thread_stack *st
 	if (unwinder->calls.len >= CALLS_MAX)
 		hmap__clear(&unwinder->calls);
 	for (size_t i = 1; i < count; i++)
-		if (!(frames[i].flags & (PBP_FRAME_MOVED | FRAME_CHANGED)) &&
-		    !(frames[i - 1].flags & FRAME_CHANGED))
+		if (!(frames[i].flags & PBP_FRAME_MOVED))
 			hmap__set(&unwinder->calls, call_key(&frames[i], &frames[i - 1]), 1);
 }
 

@@ -380,6 +380,8 @@ enum walk_end unwind_take_state(struct unwinder *unwinder, struct thread_stack *
 		stack->flags |= PBP_SAMPLE_ATTACHED;
 	if (layout->ts_exception != PBP_NONE && load_u64(state + layout->ts_exception))
 		stack->flags |= PBP_SAMPLE_RAISING;
+	if (layout->ts_executor != PBP_NONE && load_u64(state + layout->ts_executor))
+		stack->flags |= PBP_SAMPLE_JIT;
 	if ((interp && interp->readable && interp->collecting) || unwinder->collecting)
 		stack->flags |= PBP_SAMPLE_GC;
 	stack->generation = interp && interp->readable ? interp->generation : 0;

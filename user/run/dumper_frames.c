@@ -135,6 +135,7 @@ static int make_frames(struct dumper *dumper, struct watched *watched)
 				made->frames.items[made->frames.len - 1].from_c = true;
 			continue;
 		}
+		frame.approximate = i == 0 && frame.line && stack->flags & PBP_SAMPLE_JIT;
 		err = vec__push(&made->frames, frame) ?: vec__push(&watched->raw, i);
 		dumper->frames++;
 		if (!err && dumper->out->with_locals)

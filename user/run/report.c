@@ -175,6 +175,17 @@ static void format_state(const struct report *report, struct buf *out)
 	buf__adds(out, "\n");
 }
 
+/* The JIT's code says only now and then how far it is (pbp_sample.flags). */
+static void format_lines(const struct report *report, struct buf *out)
+{
+	if (report->counts.approximate)
+		buf__addf(out,
+			  "  lines      of %" PRIu64 " sample%s (%.1f%%) approximate, marked ~: in code that the JIT "
+			  "made\n",
+			  report->counts.approximate, plural(report->counts.approximate),
+			  percent(report->counts.approximate, report->counts.samples));
+}
+
 static void format_cost(const struct report *report, struct buf *out)
 {
 	uint64_t own = proc__own_cpu_ns();
@@ -227,6 +238,7 @@ void report__format(const struct report *report, struct buf *out)
 	format_rate(report, out);
 	if (report->counts.samples)
 		format_state(report, out);
+	format_lines(report, out);
 	for (size_t i = 0; i < report->process_count; i++)
 		if (report->processes[i].execs)
 			buf__addf(out, "  exec       process %d became another program %u time%s; now %s\n",

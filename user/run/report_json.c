@@ -65,6 +65,7 @@ static void add_samples(const struct report *report, struct buf *out)
 	add_number(out, "unverified", counts->unverified);
 	add_number(out, "code_freed", counts->unreadable);
 	add_number(out, "line_unknown", report->lines_unknown);
+	add_number(out, "line_approximate", counts->approximate);
 	add_number(out, "beyond_size_limit", counts->pruned);
 	add_number(out, "deep_completed", counts->tails_completed);
 	buf__addf(out, ", \"walks\": {\"total\": %" PRIu64, counts->samples);

@@ -147,12 +147,14 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 
 /* --- stacks --- */
 
-/* Frame id of a code object at an offset in its bytecode. */
+#define APPROXIMATE (1ull << 63) /* in a key of process->lines; an index of a code object has fewer bits */
+
+/* Frame id of a code object at an offset in its bytecode; `approximate`: where it was at some time before. */
 static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
-			 int64_t lasti)
+			 int64_t lasti, bool approximate)
 {
 	const struct py_code *code = &process->codes.codes.items[code_index];
-	uint64_t key = (uint64_t)code_index << 32 | (uint32_t)lasti;
+	uint64_t key = (uint64_t)code_index << 32 | (uint32_t)lasti | (approximate ? APPROXIMATE : 0);
 	const uint64_t *known = hmap__get(&process->lines, key);
 	struct frame frame;
 	uint32_t id;
@@ -168,6 +170,7 @@ static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process,
 		.line = py_code__line(code, &process->target.offsets, lasti),
 		.first_line = code->first_line > 0 ? code->first_line : 0,
 	};
+	frame.approximate = approximate && frame.line;
 	id = frame_table__add(&symbolizer->profile->frames, &frame);
 	if (id != UINT32_MAX)
 		hmap__set(&process->lines, key, id);
@@ -176,11 +179,11 @@ static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process,
 
 /* ... and at an instruction. */
 static uint32_t frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
-			 uint64_t instr)
+			 uint64_t instr, bool approximate)
 {
 	int64_t lasti = code_cache__lasti(&process->codes, &process->target, code_index, instr, process->attached);
 
-	return frame_of(symbolizer, process, code_index, lasti);
+	return frame_of(symbolizer, process, code_index, lasti, approximate);
 }
 
 static uint32_t interp_frame(struct symbolizer *symbolizer, uint64_t id)
@@ -208,8 +211,8 @@ static uint32_t raw_frame_id(struct symbolizer *symbolizer, struct process *proc
 	if (state != PY_CODE_OK)
 		return symbolizer->unreadable;
 	*code_index = index;
-	return raw->flags & PBP_FRAME_MOVED ? frame_of(symbolizer, process, index, PY_LASTI_UNKNOWN)
-					    : frame_at(symbolizer, process, index, raw->instr);
+	return raw->flags & PBP_FRAME_MOVED ? frame_of(symbolizer, process, index, PY_LASTI_UNKNOWN, false)
+					    : frame_at(symbolizer, process, index, raw->instr, false);
 }
 
 static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
@@ -496,6 +499,18 @@ static void count_state(struct symbolize_counts *counts, const struct pbp_sample
 	counts->in_kernel += !!(sample->flags & PBP_SAMPLE_KERNEL);
 }
 
+static uint32_t leaf_frame(struct symbolizer *symbolizer, const struct stack *stack,
+			   const struct pbp_sample *sample)
+{
+	bool jit = sample->flags & PBP_SAMPLE_JIT;
+	uint32_t id = frame_at(symbolizer, stack->process, stack->leaf_code, sample->leaf_instr, jit);
+
+	if (jit && id != UINT32_MAX)
+		symbolizer->counts.approximate +=
+			frame_table__get(&symbolizer->profile->frames, id)->approximate;
+	return id;
+}
+
 static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stack,
 			       const struct pbp_sample *sample, uint32_t root)
 {
@@ -518,9 +533,7 @@ static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stac
 	if (node != TRIE_FULL)
 		node = node_of_path(symbolizer, stack, node);
 	if (node != TRIE_FULL && stack->leaf_code != PY_CODE_NONE)
-		node = trie__child(
-			trie, node,
-			frame_at(symbolizer, stack->process, stack->leaf_code, sample->leaf_instr));
+		node = trie__child(trie, node, leaf_frame(symbolizer, stack, sample));
 	return node;
 }
 

@@ -26,6 +26,7 @@ struct symbolize_counts {
 	uint64_t truncated;		   /* deeper than any limit: base missing */
 	uint64_t unverified;		   /* tail could not be proved to belong: callers left out */
 	uint64_t unreadable;		   /* with a function that was freed before it could be read */
+	uint64_t approximate;	/* in code made by the JIT, so that the line may be a former one */
 	uint64_t pruned;	/* put under one node, since the profile had reached its size limit */
 	uint64_t unknown_stack; /* lost: the stack was not there (any more) */
 	uint64_t attached, collecting, raising, in_kernel;
