@@ -29,6 +29,14 @@ static const struct run *last_run;
 
 /* --- the matrix --- */
 
+/* In suites where they are like the others (Makefile), these would only take time. */
+static bool is_left_out(const struct python *python)
+{
+	const char *wanted = getenv("PYBPFPROF_FREE_THREADED");
+
+	return python->free_threaded && wanted && !strcmp(wanted, "0");
+}
+
 ReportHook(PRE_ALL)(struct criterion_test_set *tests)
 {
 	const struct python *pythons;
@@ -37,7 +45,8 @@ ReportHook(PRE_ALL)(struct criterion_test_set *tests)
 	printf("matrix:");
 	for (size_t i = 0; i < count; i++)
 		if (python__is_supported(&pythons[i]))
-			printf(" %s (%s)", pythons[i].version, pythons[i].kind);
+			printf(" %s (%s%s)", pythons[i].version, pythons[i].kind,
+			       is_left_out(&pythons[i]) ? ", left out" : "");
 	printf("; refused:");
 	for (size_t i = 0; i < count; i++)
 		if (!python__is_supported(&pythons[i]))
@@ -74,7 +83,7 @@ static size_t choose(const struct python **chosen, const char *const *versions, 
 		const struct python *python =
 			pythons__find(versions[i], kind) ?: pythons__find(versions[i], NULL);
 
-		if (python)
+		if (python && !is_left_out(python))
 			chosen[count++] = python;
 	}
 	return count;
@@ -132,7 +141,7 @@ static struct criterion_test_params filtered(bool (*takes)(const struct python *
 	size_t all = pythons__all(&pythons), count = 0;
 
 	for (size_t i = 0; i < all; i++)
-		if (takes(&pythons[i]))
+		if (takes(&pythons[i]) && !is_left_out(&pythons[i]))
 			chosen[count++] = &pythons[i];
 	return copy_of(chosen, count);
 }

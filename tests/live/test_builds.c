@@ -136,8 +136,8 @@ static void try_linking(const struct python *python, const char *archive, const 
 }
 
 /*
- * Nothing is exported and nothing says "python" but the program's own tables. A stripped program needs more
- * of them the older its Python is: before 3.10 the name of the runtime, before 3.13 that of the version.
+ * Nothing is exported and nothing says "python" but the program's own tables. Before 3.10 the runtime has no
+ * section of its own, so that a stripped program has to export it.
  */
 EACH_OF(linkable_pythons, builds, linked_in)
 {
@@ -151,7 +151,7 @@ EACH_OF(linkable_pythons, builds, linked_in)
 	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
 		try_linking(python, archive, forms[i]);
 	try_linking(python, archive, exporting);
-	if (python->minor >= 13)
+	if (python->minor >= 10)
 		try_linking(python, archive, stripped);
 }
 
