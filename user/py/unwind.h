@@ -173,7 +173,8 @@ struct unwinder {
 	VEC(struct remote_segment) segments;
 	bool use_marker;	 /* py/marker.h; a caller's choice */
 	uint32_t collecting; /* the runtime is collecting garbage, where it is the runtime that says so (3.8) */
-	bool want_gils;		 /* read who holds the GILs; a caller's choice, for the next reading */
+	bool want_gils;		 /* read who holds the GILs; a caller's choice, for the next reading; and: */
+	py_addr head;		 /* the newest interpreter */
 	struct hmap idents;	 /* code object -> identity << 32 | stamp of the interpreter's generation */
 	struct hmap codes;	 /* code objects that were seen -> their length in code units */
 	struct hmap in_copies;	 /* instructions that lie in a thread's copy of the bytecode (py/copies.h) */

@@ -142,6 +142,10 @@ int unwind_plan_interps(struct unwinder *unwinder)
 		gil->segment = unwinder->segments.len;
 		err = unwind_add_segment(unwinder, gil->address, gil->bytes, GIL_BYTES);
 	}
+	unwinder->head = unwinder->interps.len ? unwinder->interps.items[0].address : 0;
+	if (!err && unwinder->want_gils)
+		err = unwind_add_segment(unwinder, unwinder->target->layout.interpreters_head,
+					 &unwinder->head, sizeof(unwinder->head));
 	if (!err && unwinder->target->layout.gc_collecting)
 		err = unwind_add_segment(unwinder, unwinder->target->layout.gc_collecting,
 					 &unwinder->collecting, sizeof(unwinder->collecting));

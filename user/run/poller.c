@@ -177,9 +177,12 @@ static bool has_attached(const struct poller *poller)
 	return false;
 }
 
-/* Lists of threads whose first one is not the one that was first. */
+/* Lists of threads, and that of interpreters, whose first one is not the one that was first. */
 static void notice_new_threads(struct polled *polled)
 {
+	const struct unwinder *unwinder = &polled->unwinder;
+
+	polled->stale |= unwinder->interps.len && unwinder->head != unwinder->interps.items[0].address;
 	for (size_t i = 0; i < polled->unwinder.interps.len && !polled->stale; i++) {
 		const struct unwind_interp *interp = &polled->unwinder.interps.items[i];
 
@@ -188,12 +191,16 @@ static void notice_new_threads(struct polled *polled)
 	}
 }
 
-/* Where nobody that was read is attached, somebody else may hold the GIL. */
+/*
+ * Where nobody that was read is attached, somebody else may hold the GIL, or a thread has entered an
+ * interpreter that is not known yet.
+ */
 static int find_holders(struct poller *poller, struct polled *polled)
 {
 	int err = 0;
 
-	if (!polled->unwinder.want_gils && polled->unwinder.gils.len && !has_attached(poller)) {
+	if (!polled->unwinder.want_gils && (polled->unwinder.gils.len || poller->stacks.len) &&
+	    !has_attached(poller)) {
 		polled->unwinder.want_gils = true;
 		err = unwinder__read(&polled->unwinder, NULL, 0);
 	}
