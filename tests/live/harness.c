@@ -309,6 +309,12 @@ struct target *target__start(const struct start *how)
 	return target;
 }
 
+void target__end(struct target *target)
+{
+	kill(target->pid, SIGKILL);
+	check(child__wait(target->child, 10), "it does not end");
+}
+
 size_t marked_lines(const char *program, const char *mark, unsigned int *out, size_t max)
 {
 	char path[CHILD_PATH], comment[64], *text, *rest;

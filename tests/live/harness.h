@@ -88,6 +88,8 @@ struct target {
 #define start(python_, program_, ...)                                                                        \
 	target__start(&(struct start){.python = (python_), .program = (program_), __VA_ARGS__})
 struct target *target__start(const struct start *how);
+/* For a test that starts one after the other: what still ran would take the next one's CPU time. */
+void target__end(struct target *target);
 
 /* The numbers of the program's lines that are marked with a comment: "HOT". */
 size_t marked_lines(const char *program, const char *mark, unsigned int *out, size_t max);

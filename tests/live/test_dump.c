@@ -113,6 +113,7 @@ EACH_OF(new_pythons, dump, quiet_places)
 		check_has(run, "\"consistent\": true, \"readings\": 2,");
 		check_lacks(run, "\"stack\": \"changing\"");
 		check_lacks(run, "\"consistent\": false");
+		target__end(target);
 	}
 }
 
@@ -454,6 +455,7 @@ EACH_PYTHON(dump, churning)
 			check_has(dump_json(target), "\"interpreters\": [");
 		check_lacks(dump_pid(target->pid, "--locals", NULL), "\x1b");
 		check(!strchr("TtZ", process_state(target->pid)), "the target is stopped");
+		target__end(target);
 	}
 }
 

@@ -140,6 +140,7 @@ EACH_PYTHON(profile, nested_interpreters)
 			start(python, "subinterp.py", .args = {"nested", shared ? "shared" : NULL});
 
 		check_share(profile(target, .rate = "499", .seconds = 0.7, .min_samples = 50), NESTED, 100, 5);
+		target__end(target);
 	}
 }
 
@@ -170,5 +171,6 @@ EACH_PYTHON(profile, jit_on_and_off)
 			check(strcmp(leaf->name, "hot") || (leaf->line >= 12 && leaf->line <= 18),
 			      "%s: line %u is not of hot", settings[i], leaf->line);
 		}
+		target__end(target);
 	}
 }

@@ -248,11 +248,12 @@ EACH_KIND(deep, as_deep_as_the_budget)
 	double samples = 0, unverified = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(depths); i++) {
-		struct run *run = profile(start(python, "deep.py", .args = {depths[i]}), .min_samples = 30,
-					  .args = {"--kernel-frames", "64"});
+		struct target *target = start(python, "deep.py", .args = {depths[i]});
+		struct run *run = profile(target, .min_samples = 30, .args = {"--kernel-frames", "64"});
 
 		samples += run->report.samples;
 		unverified += run->report.unverified;
+		target__end(target);
 	}
 	check(unverified <= 0.01 * samples, "%.0f of %.0f are unverified", unverified, samples);
 }

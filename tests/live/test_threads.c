@@ -167,6 +167,7 @@ EACH_OF(free_threaded_pythons, threads, in_parallel)
 		if (i)
 			check(run->report.cpu_s < 1.1 * run->report.wall_s, "one at a time: %.2f s of CPU in %.2f s",
 			      run->report.cpu_s, run->report.wall_s);
+		target__end(target);
 	}
 }
 
