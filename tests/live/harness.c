@@ -230,6 +230,13 @@ double percent(const struct run *run, uint64_t weight)
 	return stacks__percent(&run->stacks, weight);
 }
 
+void check_refused(const struct run *run, int code, const char *reason)
+{
+	check(run->code == code, "exit code %d instead of %d: %s", run->code, code, run->err);
+	check(strstr(run->err, reason), "\"%s\" is not in: %s", reason, run->err);
+	check(!run->out[0], "stdout has: %s", run->out);
+}
+
 void check_share(const struct run *run, const char *names, double expected, double points)
 {
 	double share = percent(run, stacks__exactly(&run->stacks, names));

@@ -154,6 +154,8 @@ bool by_readv(void);
 const char *shown(const char *names);
 
 double percent(const struct run *run, uint64_t weight);
+/* Fails unless it ended with this code, says this on stderr, and nothing on stdout. */
+void check_refused(const struct run *run, int code, const char *reason);
 /* Fails unless the stacks that are exactly so ("<module>;run;a") have `expected` percent, within `points`. */
 void check_share(const struct run *run, const char *names, double expected, double points);
 /* The number that stands before a word of the report; -1 if it is not there. */

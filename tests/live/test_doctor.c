@@ -470,13 +470,6 @@ LIVE_TEST(doctor, deleted_library_of_an_ordinary_user)
 	      "%s", fact(run, "Python"));
 }
 
-static void check_refused(const struct run *run, int code, const char *reason)
-{
-	check(run->code == code, "exit code %d instead of %d: %s", run->code, code, run->err);
-	check(strstr(run->err, reason), "\"%s\" is not in: %s", reason, run->err);
-	check(!run->out[0], "stdout has: %s", run->out);
-}
-
 LIVE_TEST(doctor, not_permitted)
 {
 	struct target *target = start(pick("3.14", "debian"), "idle.py");

@@ -581,13 +581,6 @@ EACH_PYTHON(dump, files_that_are_none)
 
 /* --- what is refused --- */
 
-static void check_refused(const struct run *run, int code, const char *reason)
-{
-	check(run->code == code, "exit code %d instead of %d: %s", run->code, code, run->err);
-	check(strstr(run->err, reason), "\"%s\" is not in: %s", reason, run->err);
-	check(!run->out[0], "stdout has: %s", run->out);
-}
-
 LIVE_TEST(dump, refused)
 {
 	struct child *ended =

@@ -30,7 +30,7 @@ static struct target *start_spin(void)
 }
 
 /* One line, before anything was sampled. */
-static void check_refused(const struct run *run, const char *path, const char *why)
+static void check_path_refused(const struct run *run, const char *path, const char *why)
 {
 	check(run->code == FAILED, "%s: exit code %d", path, run->code);
 	check(strstr(run->err, path) && strstr(run->err, why), "%s, %s are not in: %s", path, why, run->err);
@@ -44,16 +44,16 @@ LIVE_TEST(outputs, paths)
 
 	start_spin();
 	snprintf(path, sizeof(path), "%s/missing/x.collapsed", folder);
-	check_refused(profiler_run("-p", pid_text, "-d", "5", "-o", path), path, "No such file");
+	check_path_refused(profiler_run("-p", pid_text, "-d", "5", "-o", path), path, "No such file");
 	snprintf(path, sizeof(path), "%s/folder.collapsed", folder);
 	check(!mkdir(path, 0755), "mkdir");
-	check_refused(profiler_run("-p", pid_text, "-d", "5", "-o", path), path, "directory");
-	check_refused(profiler_run("-p", pid_text, "-d", "5", "-o", "/proc/x.collapsed"), "/proc/x.collapsed",
+	check_path_refused(profiler_run("-p", pid_text, "-d", "5", "-o", path), path, "directory");
+	check_path_refused(profiler_run("-p", pid_text, "-d", "5", "-o", "/proc/x.collapsed"), "/proc/x.collapsed",
 		      "");
 	snprintf(path, sizeof(path), "%s/file", folder);
 	write_file(path, "");
 	strcat(path, "/x.collapsed");
-	check_refused(profiler_run("-p", pid_text, "-d", "5", "-o", path), path, "Not a directory");
+	check_path_refused(profiler_run("-p", pid_text, "-d", "5", "-o", path), path, "Not a directory");
 }
 
 LIVE_TEST(outputs, several_and_stdout)
