@@ -18,11 +18,12 @@
 
 #define POINTS		  2.0	/* that a share may be off, of a small one half of it */
 #define MAX_WITHOUT_STATE 0.001 /* of the samples of threads that have one */
-#define MAX_OTHER_LINES	  0.2	/* percent of samples at lines not marked */
-#define MAX_BETWEEN	  3.0	/* percent on the way from one slice to the next */
-#define MIN_WHOLE	  80.0	/* percent of a slice's samples that have its whole stack */
-#define MIN_WORKING	  97.0	/* percent of the threads' samples in what they do all the time */
-#define UNEVEN_BY_READV	  4.0	/* points: see compare_threads */
+#define MAX_UNVERIFIED	  0.001
+#define MAX_OTHER_LINES	  0.2  /* percent of samples at lines not marked */
+#define MAX_BETWEEN	  3.0  /* percent on the way from one slice to the next */
+#define MIN_WHOLE	  80.0 /* percent of a slice's samples that have its whole stack */
+#define MIN_WORKING	  97.0 /* percent of the threads' samples in what they do all the time */
+#define UNEVEN_BY_READV	  4.0  /* points: see compare_threads */
 #define MAX_PARTS	  8
 
 /* One part of a stack that is expected: NAME, NAME:LINE or NAME*MOST. */
@@ -42,6 +43,7 @@ struct truth {
 struct result {
 	double figure;	 /* points; below 0: none */
 	char fault[512]; /* "": none */
+	bool is_share;	 /* the fault is nothing but a share that is off */
 };
 
 /* The first one counts. */
@@ -163,7 +165,10 @@ static void find_strange(const struct run *run, const struct truth *truths, size
 
 	for (size_t i = 0; i < run->stacks.len; i++) {
 		const struct stack *stack = &run->stacks.items[i];
-		bool possible = stack__is(stack, "[no Python frames]"), in_slice = possible, right = possible;
+		/* What is marked claims nothing; how much of it there may be is checked below. */
+		bool possible = stack__is(stack, "[no Python frames]") ||
+				!strcmp(stack->frames[0].name, "[callers not verified]");
+		bool in_slice = possible, right = possible;
 		size_t parts;
 
 		for (size_t j = 0; j < count; j++) {
@@ -185,6 +190,9 @@ static void find_strange(const struct run *run, const struct truth *truths, size
 		set_fault(result, "%.2f %% between slices", percent(run, between));
 	else if (run->report.without_python > MAX_WITHOUT_STATE * run->report.samples)
 		set_fault(result, "%.0f of %.0f samples without a thread state", run->report.without_python,
+			  run->report.samples);
+	else if (run->report.unverified > MAX_UNVERIFIED * run->report.samples)
+		set_fault(result, "%.0f of %.0f samples unverified", run->report.unverified,
 			  run->report.samples);
 }
 
@@ -339,7 +347,7 @@ static void compare_threads(const struct python *python, const struct thread_tru
 		result->figure = -1;
 	if (strange)
 		set_fault(result, "%llu impossible stacks", (unsigned long long)strange);
-	else if (result->figure > points)
+	else if ((result->is_share = result->figure > points))
 		set_fault(result, "a thread's share is %.2f points off", result->figure);
 	else if (working < MIN_WORKING / 100 * all)
 		set_fault(result, "%.2f %% are in the threads' functions", 100.0 * working / all);
@@ -366,7 +374,7 @@ static void compare_natives(const struct thread_truth *truths, struct result *re
 	if (without_state > MAX_WITHOUT_STATE * known)
 		set_fault(result, "%llu of %llu samples of Python's threads without a thread state",
 			  (unsigned long long)without_state, (unsigned long long)known);
-	else if (result->figure > POINTS && !by_readv())
+	else if (!result->fault[0] && (result->is_share = result->figure > POINTS && !by_readv()))
 		set_fault(result, "a native thread's share is %.2f points off", result->figure);
 	if (by_readv())
 		result->figure = -1;
@@ -374,7 +382,7 @@ static void compare_natives(const struct thread_truth *truths, struct result *re
 
 /*
  * Between the signal and the first sample the machine may do other things than later, which moves the shares:
- * a difference counts if it is there twice. False: it has to be seen again.
+ * a difference of shares counts if it is there twice, anything else at once. False: it has to be seen again.
  */
 static bool check_threads(const struct python *python, struct target *target, struct run *run, bool is_first,
 			  bool is_result)
@@ -382,10 +390,12 @@ static bool check_threads(const struct python *python, struct target *target, st
 	struct thread_truth truths[THREADS];
 	size_t count = parse_threads(truths, ARRAY_SIZE(truths), ask(target));
 	struct result threads = {}, natives = {};
+	bool wrong;
 
 	compare_threads(python, truths, count_samples(run, truths, count), &threads);
 	compare_natives(truths, &natives);
-	if (is_first && (threads.fault[0] || natives.fault[0]))
+	wrong = (threads.fault[0] && !threads.is_share) || (natives.fault[0] && !natives.is_share);
+	if (is_first && !wrong && (threads.is_share || natives.is_share))
 		return false;
 	if (is_result) {
 		write_result(python, run, "threads", &threads);

@@ -63,7 +63,8 @@ static void check_halves(struct run *run, const char *born)
 	double points = by_readv() ? 17 : 7; /* from outside a thread has to be found first */
 
 	check(fabs(percent_born - 50) < points, "%s has %.1f %% of the two", born, percent_born);
-	check(percent(run, born_share + main_share) > 80, "%s and main_part have %.1f %%", born,
+	/* Threads that have been woken up and wait for a CPU look from outside as if they ran, in threading's code. */
+	check(percent(run, born_share + main_share) > (by_readv() ? 45 : 80), "%s and main_part have %.1f %%", born,
 	      percent(run, born_share + main_share));
 }
 
@@ -112,7 +113,7 @@ EACH_KIND(threads, whose_ids_repeat)
 
 	/* From outside, many of these threads of some 0.2 ms are over before they are found. */
 	check(percent(run, red + blue) > (by_readv() ? 10 : 30), "red and blue have %.2f %%", percent(run, red + blue));
-	check(fabs(100.0 * red / (red + blue) - 50) < 6, "red has %.2f %% of the two",
+	check(fabs(100.0 * red / (red + blue) - 50) < (by_readv() ? 10 : 6), "red has %.2f %% of the two",
 	      100.0 * red / (red + blue));
 	check(!with_both(run, "red", "blue") && !with_both(run, "red", "run_one") &&
 		      !with_both(run, "blue", "run_one"),
