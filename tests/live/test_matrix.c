@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POINTS		  2.0	/* that a share may be off, of a small one half of it */
+#define POINTS		  2.0	/* that a share may be off */
 #define MAX_WITHOUT_STATE 0.001 /* of the samples of threads that have one */
 #define MAX_UNVERIFIED	  0.001
 #define MAX_OTHER_LINES	  0.2  /* percent of samples at lines not marked */
@@ -196,6 +196,14 @@ static void find_strange(const struct run *run, const struct truth *truths, size
 			  run->report.samples);
 }
 
+/* Points that a share may be off: of a small one half of it, and what chance does to so few samples. */
+static double tolerance(const struct run *run, double share)
+{
+	double chance = 3 * sqrt(share * (100 - share) / run->report.samples);
+
+	return fmin(POINTS, share / 2 + chance);
+}
+
 static void compare(const struct run *run, const struct truth *truth, struct result *result)
 {
 	const char *name = truth->parts[SLICE_PARTS - 1].name;
@@ -213,7 +221,7 @@ static void compare(const struct run *run, const struct truth *truth, struct res
 	}
 	off = fabs(percent(run, all) - truth->percent);
 	result->figure = fmax(result->figure, off);
-	if (off > fmin(POINTS, truth->percent / 2) || whole < MIN_WHOLE / 100 * all)
+	if (off > tolerance(run, truth->percent) || !all || whole < MIN_WHOLE / 100 * all)
 		set_fault(result, "%s has %.2f %% instead of %.2f, %.1f %% of that whole", name,
 			  percent(run, all), truth->percent, 100.0 * whole / (all ?: 1));
 	if (!strcmp(truth->target, "names") && !strstr(run->out, name))
