@@ -222,43 +222,69 @@ static void compare(const struct run *run, const struct truth *truth, struct res
 	}
 	off = fabs(percent(run, all) - truth->percent);
 	result->figure = fmax(result->figure, off);
-	if (off > tolerance(run, truth->percent) || !all || whole < MIN_WHOLE / 100 * all)
-		set_fault(result, "%s has %.2f %% instead of %.2f, %.1f %% of that whole", name,
-			  percent(run, all), truth->percent, 100.0 * whole / (all ?: 1));
+	if (!all || whole < MIN_WHOLE / 100 * all)
+		set_fault(result, "%s has %.2f %%, %.1f %% of that whole", name, percent(run, all),
+			  100.0 * whole / (all ?: 1));
+	else if (!result->fault[0] && (result->is_share = off > tolerance(run, truth->percent)))
+		set_fault(result, "%s has %.2f %% instead of %.2f", name, percent(run, all), truth->percent);
 	if (!strcmp(truth->target, "names") && !strstr(run->out, name))
 		set_fault(result, "%s is not in the table", name);
 }
 
-EACH_OF(supported_pythons, truth, calls)
+static const char *const TARGETS[] = {"shares",	"lines",     "recursion", "generators",
+				      "callbacks", "released", "names"};
+
+/* Of one target, by all of its slices. */
+static void compare_target(const struct run *run, const struct truth *truths, size_t count, const char *name,
+			   struct result *result)
 {
-	static const char *const targets[] = {"shares",	   "lines",    "recursion", "generators",
-					      "callbacks", "released", "names"};
-	struct target *target = start(python, "truth.py");
-	struct run *run = profile(target, .seconds = 2.5, .rate = "1999", .min_samples = 3500,
-				  .signal = SIGUSR1, .args = {"-l", "100"});
+	size_t compared = 0;
+
+	find_strange(run, truths, count, result);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(truths[i].target, name))
+			continue;
+		compare(run, &truths[i], result);
+		compared++;
+	}
+	check(compared, "nothing is said of %s", name);
+}
+
+/* As check_threads(): a difference of shares counts if it is there twice. */
+static bool check_calls(const struct python *python, struct target *target, struct run *run, bool is_first)
+{
+	struct result results[ARRAY_SIZE(TARGETS)] = {}, all = {};
 	struct truth truths[32];
 	size_t count = parse_truths(truths, ARRAY_SIZE(truths), ask(target));
-	struct result all = {};
+	bool shares = true;
 
 	cut_dealing(run);
-	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
-		struct result result = {};
-		size_t compared = 0;
-
-		for (size_t j = 0; j < count; j++) {
-			if (strcmp(truths[j].target, targets[i]))
-				continue;
-			compare(run, &truths[j], &result);
-			compared++;
-		}
-		check(compared, "nothing is said of %s", targets[i]);
-		find_strange(run, truths, count, &result);
-		write_result(python, run, targets[i], &result);
-		if (result.fault[0])
-			set_fault(&all, "%s: %.400s", targets[i], result.fault);
+	for (size_t i = 0; i < ARRAY_SIZE(TARGETS); i++) {
+		compare_target(run, truths, count, TARGETS[i], &results[i]);
+		if (!results[i].fault[0])
+			continue;
+		shares &= results[i].is_share;
+		set_fault(&all, "%s: %.400s", TARGETS[i], results[i].fault);
 	}
+	if (is_first && all.fault[0] && shares)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(TARGETS); i++)
+		write_result(python, run, TARGETS[i], &results[i]);
 	check(!all.fault[0], "%s", all.fault);
 	check(fabs(run->report.given - 1999) < 60, "%.1f Hz given", run->report.given);
+	return true;
+}
+
+EACH_OF(supported_pythons, truth, calls)
+{
+	for (int i = 0; i < 2; i++) {
+		struct target *target = start(python, "truth.py");
+		struct run *run = profile(target, .seconds = 2.5, .rate = "1999", .min_samples = 3500,
+					  .signal = SIGUSR1, .args = {"-l", "100"});
+
+		if (check_calls(python, target, run, !i))
+			break;
+	}
 }
 
 /* --- threads --- */
