@@ -261,6 +261,7 @@ def start_native(code):
         raise OSError("pthread_create")
     while not native_id.value:
         time.sleep(0.001)
+    os.setpriority(os.PRIO_PROCESS, native_id.value, 10)  # the others take turns and are to get on
     return thread.value, native_id.value
 
 
