@@ -20,6 +20,7 @@
 #define SLEEP_MOST_NS (SECOND / 10) /* between two looks for signals */
 #define SPIN_RATE_HZ  25000	    /* from this on waits are spent waiting, for want of a better timer */
 #define WAIT_LEAST_NS 5000	    /* shorter ones too */
+#define LATE_NS	      50000	    /* an interrupt, a look at what has come: ticks catch up with that */
 #define NICE	      (-10)
 #define RECORD_NS     100 /* what the caller needs for each record: all of a run take it half a period at most */
 #define BATCH_LEAST   12
@@ -289,10 +290,11 @@ static void next_slot(struct poller *poller)
 	poller->due_ns = start + (period ? poller_next_random(poller) % period : 0);
 }
 
-/* A tick that is late by a period or more was missed, by every thread that was running then. */
+/* A tick that is late by a period or more, and by LATE_NS, was missed by every thread that was running then. */
 static void skip_missed(struct poller *poller, uint64_t now)
 {
-	uint64_t slots = (unsigned __int128)(now - poller->due_ns) * poller->config.rate_hz / SECOND;
+	uint64_t late_ns = now - poller->due_ns;
+	uint64_t slots = late_ns < LATE_NS ? 0 : (unsigned __int128)late_ns * poller->config.rate_hz / SECOND;
 
 	if (!slots)
 		return;
