@@ -175,6 +175,22 @@ int proc__task_comm(pid_t pid, pid_t tid, char *out, size_t size)
 	return read_comm(path, out, size);
 }
 
+/* Field 39 of its stat, counted behind the name, which may have anything in it. */
+int proc__task_cpu(pid_t pid, pid_t tid)
+{
+	char path[64], text[1024], *at;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	len = read_text(path, text, sizeof(text));
+	if (len < 0)
+		return len;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 39; field++)
+		at = strchr(at + 1, ' ');
+	return at ? atoi(at + 1) : -EINVAL;
+}
+
 int proc__cmdline(pid_t pid, char *out, size_t size)
 {
 	char path[64];

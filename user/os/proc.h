@@ -37,6 +37,9 @@ int proc__tasks(pid_t pid, struct proc_tasks *out);
 /* Name of one thread (/proc/PID/task/TID/comm), NUL-terminated and without newline. 0 or -errno. */
 int proc__task_comm(pid_t pid, pid_t tid, char *out, size_t size);
 
+/* The CPU that a thread runs on, or ran on last. -errno. */
+int proc__task_cpu(pid_t pid, pid_t tid);
+
 /* Command line with NULs turned to spaces, unescaped, truncated to size; falls back to comm. 0 or -errno. */
 int proc__cmdline(pid_t pid, char *out, size_t size);
 

@@ -7,11 +7,13 @@
 #include "run/poller.h"
 
 #include "base/util.h"
+#include "os/proc.h"
 #include "os/task.h"
 #include "py/marker.h"
 #include "run/poller_parts.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -20,6 +22,7 @@
 #define SLEEP_MOST_NS (SECOND / 10) /* between two looks for signals */
 #define SPIN_RATE_HZ  25000	    /* from this on waits are spent waiting, for want of a better timer */
 #define WAIT_LEAST_NS 5000	    /* shorter ones too */
+#define FOLLOW_NS     (SECOND / 200) /* between two looks where the only thread that runs does so */
 #define LATE_NS	      50000	    /* an interrupt, a look at what has come: ticks catch up with that */
 #define NICE	      (-10)
 #define RECORD_NS     100 /* what the caller needs for each record: all of a run take it half a period at most */
@@ -153,9 +156,25 @@ void poller__close(struct poller *poller)
 
 /* --- a tick --- */
 
+/* The only thread that runs, or that holds the GIL; NULL: several do, or none. */
+static struct lane *only_runner(const struct poller *poller)
+{
+	struct lane *found = NULL;
+	size_t attached = 0;
+
+	for (size_t i = 0; i < poller->chosen.len; i++)
+		if (poller->chosen.items[i]->has_stack &&
+		    poller->chosen.items[i]->stack.flags & PBP_SAMPLE_ATTACHED && !attached++)
+			found = poller->chosen.items[i];
+	if (attached == 1)
+		return found;
+	return !attached && poller->chosen.len == 1 ? poller->chosen.items[0] : NULL;
+}
+
 static int read_chosen(struct poller *poller, struct polled *polled, uint64_t now)
 {
 	int err = poller_choose_shared(poller, polled);
+	const struct lane *runner;
 
 	poller->stacks.len = 0;
 	for (size_t i = 0; i < poller->chosen.len && !err; i++)
@@ -164,6 +183,8 @@ static int read_chosen(struct poller *poller, struct polled *polled, uint64_t no
 	poller_stop_chosen(poller);
 	err = err ?: unwinder__read(&polled->unwinder, poller->stacks.items, poller->stacks.len);
 	poller_resume_chosen(poller);
+	runner = only_runner(poller);
+	poller->runner = runner ? runner->tid : 0;
 	for (size_t i = 0; i < poller->chosen.len && !err; i++)
 		err = poller_take_lane(poller, polled, poller->chosen.items[i], now);
 	return err;
@@ -255,6 +276,27 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 	return err;
 }
 
+/*
+ * A thread whose CPU this program runs on stands still while its stack is read, for the some 10 us that it
+ * takes; beside one that goes on, what lasts less than a reading is met too seldom. So the poller sleeps, and
+ * wakes up, where the only runner is.
+ */
+static void follow_runner(struct poller *poller, const struct polled *polled, uint64_t now)
+{
+	cpu_set_t set;
+	int cpu;
+
+	if (!poller->runner || now < poller->follow_ns || poller->config.rate_hz >= SPIN_RATE_HZ)
+		return;
+	poller->follow_ns = now + FOLLOW_NS;
+	cpu = proc__task_cpu(polled->process->pid, poller->runner);
+	if (cpu < 0 || cpu >= CPU_SETSIZE || cpu == sched_getcpu())
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
 static int tick(struct poller *poller, uint64_t now)
 {
 	int err = 0;
@@ -264,7 +306,10 @@ static int tick(struct poller *poller, uint64_t now)
 
 		if (polled->gone)
 			continue;
+		poller->runner = 0;
 		err = tick_process(poller, polled, now);
+		if (!err)
+			follow_runner(poller, polled, now);
 		if (err != -ESRCH)
 			continue;
 		/* Its end is told by its pidfd. */

@@ -71,6 +71,8 @@ struct poller {
 	struct hmap sent;	      /* stack ids */
 	VEC(uint8_t) record_bytes;
 	uint64_t start_ns, slot, due_ns;
+	pid_t runner;	    /* the only thread that ran in this tick; 0: several did, or none */
+	uint64_t follow_ns; /* when to look next on which CPU it runs */
 	uint64_t random;
 	uint64_t seed;
 	struct poller_counts counts;
