@@ -24,7 +24,7 @@ struct build build__copy(const struct python *python, const char *name);
 /* The same with a libpython that is used in its place. */
 struct build build__copy_all(const struct python *python, const char *name);
 
-/* "/root/.pyenv/versions/3.9.18"; of a Python that is not in the root. */
+/* The folder that its bin/ and lib/ are in; of a Python that is not in the root. */
 void prefix_of(const struct python *python, char *path, size_t size);
 /* Its libpython, as it sees it. */
 void library_of(const struct python *python, char *path, size_t size);
