@@ -277,8 +277,8 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 }
 
 /*
- * A thread whose CPU this program runs on stands still while its stack is read; beside one that goes on, what lasts less than a reading is met too seldom. So the poller sleeps, and
- * wakes up, where the only runner is.
+ * A thread whose CPU this program runs on stands still while its stack is read; beside one that goes on, what
+ * lasts less than a reading is met too seldom. So the poller sleeps, and wakes up, where the only runner is.
  */
 static void follow_runner(struct poller *poller, const struct polled *polled, uint64_t now)
 {
