@@ -10,6 +10,9 @@ const volatile __u32 max_frames = PBP_MAX_FRAMES; /* budget of one walk, from th
 const volatile __u32 want_names = 0;		  /* put the thread's name into samples */
 const volatile __u64 hash_seed = 1; /* random: a target cannot make two stacks collide on purpose */
 
+const volatile __u32 follow_forks = 0;		  /* processes that targets start are targets, too */
+const volatile __u32 tell_execs = 0;		  /* ... and those are told of that no target has started */
+
 /* Written by user space, read here. */
 __u32 reader_idle = 0; /* the reader has stopped polling: wake it for the next record */
 __u32 cpu_ticks =
@@ -22,11 +25,12 @@ __u64 pidns = 0;       /* address of its struct pid_namespace */
 /* Written and read here. */
 __u64 last_wakeup_ns = 0;
 __u32 birth_told = 0; /* a target has started a thread, and the reader knows */
+__u32 forks = 0;      /* number of processes that were followed */
 
 /* Wake-ups from the interrupt are paid by the target: at most 100 a second over all CPUs. */
 #define WAKEUP_INTERVAL_NS 10000000ull
 
-/* tgid -> how to walk it. Written by user space. */
+/* tgid -> how to walk it. Written by user space, and here for what a target starts; sized there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);

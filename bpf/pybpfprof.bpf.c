@@ -2,8 +2,8 @@
 /*
  * START HERE (kernel side). on_tick runs in the timer interrupt of a target's thread: it finds the thread's
  * Python state (tstate.bpf.h), walks its frames (walk.bpf.h) and sends a sample (emit.bpf.h). on_exec tells
- * when a target becomes another program. Everything the target owns is only read, and all of it is taken for
- * hostile.
+ * when a target becomes another program, on_new_task when it starts a thread or a process. Everything the
+ * target owns is only read, and all of it is taken for hostile.
  */
 #ifdef __bpf__
 #include "vmlinux.h"
@@ -301,6 +301,22 @@ int on_tick_empty(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+/* Ids of a process: as local_id() of its leader, but cheaper in the machine's own namespace. */
+static __always_inline __u32 process_id(struct task_struct *task)
+{
+	return pidns_level ? local_id(BPF_CORE_READ(task, group_leader)) : BPF_CORE_READ(task, tgid);
+}
+
+static __always_inline long send_process(const struct pbp_process *record)
+{
+	long err = bpf_ringbuf_output(&events, (void *)record, sizeof(*record),
+				      wakeup_flags(record->time_ns, true));
+
+	if (err)
+		count(PBP_COUNTER_LOST_PROCESS);
+	return err;
+}
+
 /*
  * The current task has become another program. A raw tracepoint, not tp_btf, which costs a look-up in all
  * kernel types.
@@ -308,37 +324,65 @@ int on_tick_empty(struct bpf_perf_event_data *ctx)
 SEC("raw_tp/sched_process_exec")
 int on_exec(void *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct pbp_process record = {.type = PBP_EXEC, .time_ns = bpf_ktime_get_ns()};
 	struct pbp_target *target;
 
-	record.tgid = pidns_level ? local_id(BPF_CORE_READ(task, group_leader)) : task->tgid;
+	record.tgid = process_id(bpf_get_current_task_btf());
 	target = bpf_map_lookup_elem(&targets, &record.tgid);
-	if (!target)
+	if (target)
+		target->interpreters_head = 0; /* the old program's memory is gone; user space looks again */
+	else if (!tell_execs || !record.tgid)
 		return 0;
-	target->interpreters_head = 0; /* the old program's memory is gone; user space looks again */
-	if (bpf_ringbuf_output(&events, &record, sizeof(record), wakeup_flags(record.time_ns, true)))
-		count(PBP_COUNTER_LOST_PROCESS);
+	send_process(&record);
 	return 0;
 }
 
 /* A target has started a thread: told once, so that user space puts timers on the CPUs. */
-SEC("raw_tp/task_newtask")
-int on_new_thread(struct bpf_raw_tracepoint_args *ctx)
+static __always_inline void tell_birth(__u32 tgid)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pbp_process record = {.type = PBP_BIRTH};
+	struct pbp_process record = {.type = PBP_BIRTH, .tgid = tgid, .time_ns = bpf_ktime_get_ns()};
 
-	if (birth_told || !(ctx->args[1] & CLONE_THREAD))
-		return 0;
-	record.tgid = pidns_level ? local_id(BPF_CORE_READ(task, group_leader)) : task->tgid;
-	if (!bpf_map_lookup_elem(&targets, &record.tgid))
-		return 0;
-	record.time_ns = bpf_ktime_get_ns();
-	if (!bpf_ringbuf_output(&events, &record, sizeof(record), wakeup_flags(record.time_ns, true)))
+	if (!birth_told && !send_process(&record))
 		birth_told = 1;
-	else
+}
+
+/*
+ * A target has started a process, which has not run yet. It is laid out as its parent until it calls execve.
+ * User space is to know of it, or it is not sampled.
+ */
+static __always_inline void follow(struct task_struct *child, const struct pbp_target *parent, __u32 tgid)
+{
+	struct pbp_process record = {.type = PBP_FORK, .parent = tgid, .time_ns = bpf_ktime_get_ns()};
+	struct pbp_target target = *parent;
+
+	record.tgid = process_id(child);
+	record.epoch = PBP_FORK_EPOCH | __sync_fetch_and_add(&forks, 1);
+	target.epoch = record.epoch;
+	if (!record.tgid)
+		return;
+	if (bpf_map_update_elem(&targets, &record.tgid, &target, BPF_ANY))
 		count(PBP_COUNTER_LOST_PROCESS);
+	else if (send_process(&record))
+		bpf_map_delete_elem(&targets, &record.tgid);
+}
+
+SEC("raw_tp/task_newtask")
+int on_new_task(struct bpf_raw_tracepoint_args *ctx)
+{
+	bool is_thread = ctx->args[1] & CLONE_THREAD;
+	struct pbp_target *target;
+	__u32 tgid;
+
+	if (is_thread ? birth_told : !follow_forks)
+		return 0;
+	tgid = process_id(bpf_get_current_task_btf());
+	target = bpf_map_lookup_elem(&targets, &tgid);
+	if (!target)
+		return 0;
+	if (is_thread)
+		tell_birth(tgid);
+	else
+		follow((void *)ctx->args[0], target, tgid);
 	return 0;
 }
 

@@ -100,6 +100,7 @@ enum pbp_record_type {
 	PBP_SAMPLE,    /* struct pbp_sample */
 	PBP_EXEC,      /* struct pbp_process: a target called execve */
 	PBP_BIRTH,     /* struct pbp_process: a target has started a thread; sent for the first one only */
+	PBP_FORK,      /* struct pbp_process: a target has started a process, which is a target, too */
 };
 
 /* pbp_frame.flags */
@@ -224,7 +225,12 @@ struct pbp_process {
 	__u32 type;
 	__u32 tgid;
 	__u64 time_ns;
+	__u32 parent; /* PBP_FORK: the target that started it ... */
+	__u32 epoch;  /* ... and what goes into the ids of its stacks until user space says otherwise */
 };
+
+/* Epochs that the kernel side gives to processes that it follows. User space's own are smaller. */
+#define PBP_FORK_EPOCH 0x80000000u
 
 /* Counters of the BPF program, one u64 per CPU each. X(identifier, what a user reads) */
 #define PBP_COUNTERS(X)                                                                                      \

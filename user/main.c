@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Parse, open the outputs, run a session, write. Every way out has its exit code:
- * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted.
+ * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted; that of a command is passed on.
  */
 #include "base/log.h"
 #include "base/util.h"
@@ -24,7 +24,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { EXIT_WRITTEN = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_PYTHON = 3, EXIT_NOT_PERMITTED = 4 };
+enum { EXIT_WRITTEN = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_PYTHON = 3, EXIT_NOT_PERMITTED = 4,
+       EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
 /* A recording in progress: what the snapshot on SIGUSR1 needs. */
 struct recording {
@@ -142,26 +143,33 @@ static void wrap_lines(struct buf *text, unsigned int width)
 	}
 }
 
-static bool wants_color(void)
+static bool wants_color(int fd)
 {
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && !strcmp(term, "dumb"));
+	return isatty(fd) && !(no_color && *no_color) && !(term && !strcmp(term, "dumb"));
+}
+
+/* What a command writes to stdout is not to be mixed with ours. */
+static int summary_fd(const struct recording *recording)
+{
+	return recording->options->session.command ? STDERR_FILENO : STDOUT_FILENO;
 }
 
 static int print_summary(const struct recording *recording)
 {
+	int fd = summary_fd(recording);
 	struct summary_style style = {.group = recording->options->group,
 				      .max_rows = recording->options->rows,
-				      .width = stream_width(STDOUT_FILENO),
-				      .color = wants_color()};
+				      .width = stream_width(fd),
+				      .color = wants_color(fd)};
 	struct buf text = {0};
 	int err = summary__format(session__profile(recording->session), &style, &text);
 
-	err = err ?: buf__write_fd(&text, STDOUT_FILENO);
+	err = err ?: buf__write_fd(&text, fd);
 	buf__free(&text);
 	if (err && err != -EPIPE)
-		log_err("cannot write the table to stdout: %s", strerror(-err));
+		log_err("cannot write the table: %s", strerror(-err));
 	return err == -EPIPE ? 0 : err;
 }
 
@@ -220,12 +228,27 @@ static int write_report(const struct recording *recording)
 	return err;
 }
 
+static int refuse_not_python(struct recording *recording)
+{
+	struct buf text = {0};
+
+	session__explain_not_python(recording->session, &text);
+	log_err("%.*s", (int)text.len, text.data ? text.data : "");
+	buf__free(&text);
+	write_report(recording);
+	return EXIT_NOT_PYTHON;
+}
+
 /* Everything that was sampled, to wherever it was asked for. */
 static int finish(struct recording *recording, enum session_end end)
 {
 	bool failed;
 
-	quit_on_second_signal(recording);
+	/* While a command runs, the signals are its business. */
+	if (!recording->options->session.command || end == SESSION_END_TARGETS)
+		quit_on_second_signal(recording);
+	if (!session__found_python(recording->session))
+		return refuse_not_python(recording);
 	if (!session__profile(recording->session)->samples) {
 		struct buf text = {0};
 
@@ -249,9 +272,27 @@ static int finish(struct recording *recording, enum session_end end)
 
 static int exit_code(enum session_error error)
 {
-	return error == SESSION_NOT_PYTHON	? EXIT_NOT_PYTHON
+	return error == SESSION_COMMAND_NOT_FOUND ? EXIT_NOT_FOUND
+	       : error == SESSION_COMMAND_NOT_RUN ? EXIT_NOT_RUN
+	       : error == SESSION_NOT_PYTHON	? EXIT_NOT_PYTHON
 	       : error == SESSION_NOT_PERMITTED ? EXIT_NOT_PERMITTED
 						: EXIT_FAILED;
+}
+
+/* What a run that has begun ends with; a command that still runs is waited for, since its code is ours. */
+static int run(struct recording *recording)
+{
+	enum session_end end = session__run(recording->session, write_snapshot, recording);
+	int code, command_code = 0;
+
+	if (end == SESSION_END_TARGETS)
+		command_code = session__wait_command(recording->session);
+	code = finish(recording, end);
+	if (end != SESSION_END_TARGETS && recording->options->session.command) {
+		log_info("the command goes on; its exit code will be passed on");
+		command_code = session__wait_command(recording->session);
+	}
+	return command_code && code != EXIT_NOT_PYTHON ? command_code : code;
 }
 
 static int record(const struct options *options)
@@ -262,11 +303,7 @@ static int record(const struct options *options)
 
 	if (!open_outputs(&recording)) {
 		error = session__open(&recording.session, &options->session);
-		if (error)
-			code = exit_code(error);
-		else
-			code = finish(&recording,
-				      session__run(recording.session, write_snapshot, &recording));
+		code = error ? exit_code(error) : run(&recording);
 	}
 	unfinished = NULL;
 	session__close(recording.session);
@@ -278,7 +315,8 @@ static int record(const struct options *options)
 
 static int write_dump(const struct options *options, const struct dump *result)
 {
-	struct dump_style style = {.width = stream_width(STDOUT_FILENO), .color = wants_color()};
+	struct dump_style style = {.width = stream_width(STDOUT_FILENO),
+				   .color = wants_color(STDOUT_FILENO)};
 	struct buf text = {0};
 	int err = options->json ? dump__write_json(result, &text) : dump__write_text(result, &style, &text);
 
@@ -328,8 +366,20 @@ static int doctor_code(enum doctor_verdict verdict)
 static void occupy_standard_fds(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) < 0)
 			_exit(EXIT_FAILED);
+}
+
+static void do_nothing(int signal)
+{
+}
+
+/* By a handler, since a command would inherit it if it were ignored. */
+static void survive(int signum)
+{
+	if (signal(signum, do_nothing) == SIG_IGN)
+		signal(signum, SIG_IGN);
 }
 
 int main(int argc, char **argv)
@@ -339,12 +389,12 @@ int main(int argc, char **argv)
 
 	occupy_standard_fds();
 	/* A closed pipe or a file size limit is an error of the write, not the end of the program. */
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
+	survive(SIGPIPE);
+	survive(SIGXFSZ);
 	if (options__parse(&options, argc, argv))
 		goto out;
 	log_set_level(options.verbose ? LOG_DBG : LOG_INFO);
-	options.session.progress = isatty(STDERR_FILENO);
+	options.session.progress = isatty(STDERR_FILENO) && !options.session.command;
 	switch (options.command) {
 	case COMMAND_HELP:
 		options__print_help();

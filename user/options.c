@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #define RATE_DEFAULT   99
@@ -35,10 +36,16 @@ enum {
 	OPTION_FRAME_MARKER,
 	OPTION_JSON,
 	OPTION_LOCALS,
+	OPTION_BY,
+	OPTION_AS_ROOT,
 };
 
 static const struct option LONG_OPTIONS[] = {
 	{"pid", required_argument, NULL, 'p'},
+	{"subprocesses", no_argument, NULL, 's'},
+	{"all", no_argument, NULL, 'a'},
+	{"by", required_argument, NULL, OPTION_BY},
+	{"as-root", no_argument, NULL, OPTION_AS_ROOT},
 	{"duration", required_argument, NULL, 'd'},
 	{"rate", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
@@ -65,7 +72,9 @@ static const struct option LONG_OPTIONS[] = {
 };
 
 static const char HELP_HEAD[] =
-	"Usage: pybpfprof [record] -p PID[,PID...] [-d TIME] [-r HZ] [-o FILE]...\n"
+	"Usage: pybpfprof [record] -p PID[,PID...] [-s] [-d TIME] [-r HZ] [-o FILE]...\n"
+	"       pybpfprof [record] -a [options]\n"
+	"       pybpfprof [record] [options] -- COMMAND [ARG...]\n"
 	"       pybpfprof dump -p PID [--json] [--locals]\n"
 	"       pybpfprof doctor [-p PID]\n"
 	"\n"
@@ -75,6 +84,14 @@ static const char HELP_HEAD[] =
 	"BPF; else by reading the memory of processes of the same user.\n"
 	"\n"
 	"  -p, --pid PID[,PID...]  processes to profile, all their threads\n"
+	"  -- COMMAND [ARG...]     start that and profile it from its first frame until it\n"
+	"                          ends; its exit code is passed on, the table goes to\n"
+	"                          stderr. Under sudo it is run as the user who called sudo\n"
+	"      --as-root           ... or as root\n"
+	"  -s, --subprocesses      and what those processes start, and what that starts\n"
+	"  -a, --all               every Python process that there is, or starts\n"
+	"      --by NAME           process: tell processes apart (the default where there\n"
+	"                          may be several); merged: all as one\n"
 	"  -d, --duration TIME     30, 30s, 2m, 1h, 500ms (1 ms to a year); without it\n"
 	"                          until Ctrl-C or until the processes end\n"
 	"  -r, --rate HZ           samples per second of CPU time: 99, 1000, 10k\n"
@@ -121,7 +138,8 @@ static const char HELP_HEAD[] =
 static const char HELP_TAIL[] =
 	"\n"
 	"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile written,\n"
-	"1 failure, 2 usage, 3 not a Python process, 4 not permitted.\n";
+	"1 failure, 2 usage, 3 not a Python process, 4 not permitted. With a COMMAND: its\n"
+	"own, 128 + N if signal N killed it; 127 it was not found, 126 it could not be run.\n";
 
 void options__print_help(void)
 {
@@ -255,6 +273,17 @@ static int parse_engine(const char *text, enum engine_kind *out)
 	return index < 0 ? index : 0;
 }
 
+static int parse_by(const char *text, enum session_by *out)
+{
+	static const char *const names[] = {[SESSION_BY_DEFAULT] = "",
+					    [SESSION_BY_PROCESS] = "process",
+					    [SESSION_BY_MERGED] = "merged"};
+	int index = parse_word(text, names, ARRAY_SIZE(names));
+
+	*out = index <= 0 ? SESSION_BY_DEFAULT : (enum session_by)index;
+	return index <= 0 ? -EINVAL : 0;
+}
+
 /* --- options --- */
 
 static int bad_value(const char *option, const char *value, const char *want)
@@ -280,6 +309,17 @@ static int take_option(struct options *options, int option, const char *value, c
 		return parse_rate(value, &options->session.rate_hz)
 			       ? bad_value("-r", value, "a rate from 1 to 1000k, such as 99, 1000 or 10k")
 			       : 0;
+	case 's':
+		options->session.subprocesses = true;
+		return 0;
+	case 'a':
+		options->session.all = true;
+		return 0;
+	case OPTION_BY:
+		return parse_by(value, &options->session.by) ? bad_value("--by", value, "process or merged") : 0;
+	case OPTION_AS_ROOT:
+		options->session.keep_root = true;
+		return 0;
 	case 'o':
 		if (!*value)
 			return bad_value("-o", "''", "a file name, or - for stdout");
@@ -396,12 +436,39 @@ static int check_engine(const struct options *options)
 	return -EINVAL;
 }
 
+static int refuse(const char *text)
+{
+	log_err("%s", text);
+	return -EINVAL;
+}
+
+/* What is to be profiled: a command, all, or processes by their numbers. */
+static int take_command_line(struct options *options, char **words)
+{
+	struct session_config *session = &options->session;
+
+	if (!*words)
+		return refuse("which command? It follows -- (--help explains)");
+	if (options->command != COMMAND_RECORD)
+		return refuse("a command can be recorded only");
+	if (session->pids.len || session->all)
+		return refuse("either a command, or -p, or -a");
+	session->command = words;
+	return 0;
+}
+
 static int take_words(struct options *options, char **words)
 {
 	if (*words) {
 		log_err("%s: not expected here; processes are given with -p (--help explains)", *words);
 		return -EINVAL;
 	}
+	if (options->session.keep_root)
+		return refuse("--as-root is for a command (--help explains)");
+	if (options->session.all && (options->session.pids.len || options->session.subprocesses))
+		return refuse("-a is every process, so neither -p nor -s says more");
+	if (options->session.all)
+		return 0;
 	if (options->command != COMMAND_DOCTOR && !options->session.pids.len) {
 		log_err("which process? Give it with -p PID (--help explains)");
 		return -EINVAL;
@@ -451,7 +518,9 @@ static bool take_command(struct options *options, const char *word)
 int options__parse(struct options *options, int argc, char **argv)
 {
 	const struct writer *format = NULL;
+	const char *last_value = NULL;
 	int option, err;
+	char **words;
 
 	*options = (struct options){.rows = ROWS_DEFAULT, .group = GROUP_LINE};
 	options->session.rate_hz = RATE_DEFAULT;
@@ -461,14 +530,21 @@ int options__parse(struct options *options, int argc, char **argv)
 		argc--;
 	}
 	optind = 0; /* glibc: start over, so that tests can parse more than once */
-	while ((option = getopt_long(argc, argv, "p:d:r:o:tl:qvhV", LONG_OPTIONS, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+p:sad:r:o:tl:qvhV", LONG_OPTIONS, NULL)) != -1) {
+		last_value = optarg;
 		err = check_option(options, option) ?: take_option(options, option, optarg, &format);
 		if (err)
 			return err;
 	}
 	if (options->command == COMMAND_HELP || options->command == COMMAND_VERSION)
 		return 0;
-	return take_words(options, argv + optind) ?: check_engine(options) ?: choose_writers(options, format);
+	words = argv + optind;
+	/* Behind a "--" that is no value of an option. */
+	if (optind > 1 && !strcmp(words[-1], "--") && words[-1] != last_value)
+		err = take_command_line(options, words);
+	else
+		err = take_words(options, words);
+	return err ?: check_engine(options) ?: choose_writers(options, format);
 }
 
 void options__free(struct options *options)

@@ -244,6 +244,22 @@ static inline long host_set(const void *of, size_t key_size, size_t value_size, 
 	return 0;
 }
 
+static inline long host_delete(const void *of, size_t key_size, const void *key)
+{
+	struct host_map *map = host_map(of);
+
+	for (size_t i = 0; i < map->keys.len; i++) {
+		if (memcmp(map->keys.items[i], key, key_size))
+			continue;
+		free(map->keys.items[i]);
+		free(map->values.items[i]);
+		map->keys.items[i] = map->keys.items[--map->keys.len];
+		map->values.items[i] = map->values.items[--map->values.len];
+		return 0;
+	}
+	return -ENOENT;
+}
+
 #define HOST_MAP_TYPE(map)    (sizeof(*(map)->type) / sizeof(int))
 #define HOST_MAP_ENTRIES(map) (sizeof(*(map)->max_entries) / sizeof(int))
 
@@ -255,6 +271,8 @@ static inline long host_set(const void *of, size_t key_size, size_t value_size, 
 					    : host_find((map), sizeof(*(map)->key), (at))))
 #define bpf_map_update_elem(map, at, new, flags)                                                             \
 	host_set((map), sizeof(*(map)->key), sizeof(*(map)->value), (at), (new))
+
+#define bpf_map_delete_elem(map, at) host_delete((map), sizeof(*(map)->key), (at))
 
 static inline long bpf_ringbuf_output(const void *map, const void *bytes, __u64 size, __u64 flags)
 {

@@ -19,10 +19,11 @@ static struct options options;
 /* Parse words separated by spaces; %s of a word cannot be given. */
 static int parse(const char *line)
 {
-	static char text[512];
-	char *words[MAX_WORDS + 1] = {"pybpfprof"};
+	static char text[512], *words[MAX_WORDS + 1];
 	int count = 1;
 
+	memset(words, 0, sizeof(words));
+	words[0] = "pybpfprof";
 	options__free(&options);
 	snprintf(text, sizeof(text), "%s", line);
 	for (char *word = strtok(text, " "); word && count < MAX_WORDS; word = strtok(NULL, " "))
@@ -83,6 +84,51 @@ Test(options, commands)
 	expect_bad("-p 1 record");
 	expect_bad("doctor 12");
 	expect_bad("12");
+}
+
+Test(options, command_line)
+{
+	expect_good("-- python3 -c pass");
+	cr_expect_eq(options.command, COMMAND_RECORD);
+	cr_assert(options.session.command);
+	cr_expect_str_eq(options.session.command[0], "python3");
+	cr_expect_str_eq(options.session.command[1], "-c");
+	cr_expect_str_eq(options.session.command[2], "pass");
+	cr_expect(!options.session.command[3] && !options.session.keep_root);
+	expect_good("record -s --as-root -r 50 -- x -r -p -- y");
+	cr_expect(options.session.subprocesses && options.session.keep_root);
+	cr_expect_eq(options.session.rate_hz, 50);
+	cr_expect_str_eq(options.session.command[3], "--");
+	expect_bad("--");
+	expect_bad("-r 50 --");
+	expect_bad("python3 -- -c pass");
+	expect_bad("-p 1 -- x");
+	expect_bad("-a -- x");
+	expect_bad("dump -- x");
+	expect_bad("doctor -- x");
+	expect_bad("-o -- x");
+	expect_bad("-p 1 --as-root");
+}
+
+Test(options, several_processes)
+{
+	expect_good("-p 1");
+	cr_expect(!options.session.subprocesses && !options.session.all);
+	cr_expect_eq(options.session.by, SESSION_BY_DEFAULT);
+	expect_good("-p 1 -s --by merged");
+	cr_expect(options.session.subprocesses);
+	cr_expect_eq(options.session.by, SESSION_BY_MERGED);
+	expect_good("-p 1,2 --subprocesses --by process");
+	cr_expect_eq(options.session.by, SESSION_BY_PROCESS);
+	expect_good("--all");
+	cr_expect(options.session.all);
+	expect_bad("-a -p 1");
+	expect_bad("-a -s");
+	expect_bad("-s");
+	expect_bad("-p 1 --by thread");
+	expect_bad("-p 1 --by");
+	expect_bad("dump -p 1 -s");
+	expect_bad("doctor -a");
 }
 
 Test(options, dump)
@@ -335,6 +381,7 @@ Test(options, help)
 	static const char *const words[] = {
 		"--pid",      "--duration", "--rate",  "--output", "--format",	 "--line",
 		"--function", "--threads",  "--limit", "--quiet",  "--verbose",	 "--kernel-frames",
+		"--subprocesses", "--all", "--by", "--as-root",
 		"--help",     "--version",  "doctor",  "record",   ".collapsed", ".folded",
 	};
 	char text[8192];

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 static struct process processes[2];
+static struct process *list[] = {&processes[0], &processes[1]};
 static struct report report;
 static struct buf text;
 
@@ -20,7 +21,7 @@ static void start(void)
 {
 	processes[0] = (struct process){.pid = 12, .command = "python3 app.py", .cpu_end_ns = 5000000000};
 	processes[1] = (struct process){.pid = 13, .command = "worker", .cpu_end_ns = 1000000000};
-	report = (struct report){.processes = processes,
+	report = (struct report){.processes = list,
 				 .process_count = 1,
 				 .rate_hz = 99,
 				 .max_frames = 64,

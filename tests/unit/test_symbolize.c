@@ -21,26 +21,31 @@ enum {
 
 static struct profile profile;
 static struct symbolizer symbolizer;
-static struct process process, other;
+static struct processes processes;
+static struct process *process, *other;
 static struct buf text;
 
-static void init_process(struct process *p, pid_t pid, const char *command)
+static struct process *add_process(pid_t pid, const char *command)
 {
-	*p = (struct process){.pid = pid, .pidfd = -1};
+	struct process *p = calloc(1, sizeof(*p));
+
+	cr_assert(p);
+	*p = (struct process){.pid = pid, .pidfd = -1, .attached = true, .python = true};
 	snprintf(p->command, sizeof(p->command), "%s", command);
 	code_cache__init(&p->codes, profile.strings);
 	image_offsets(&p->target.offsets, 14);
 	cr_assert_eq(py_layout__fill(&p->target.layout, &p->target.offsets, PBP_NONE), 0);
 	p->codes.code_type = CODE_TYPE;
-	cr_assert_eq(symbolizer__add_process(&symbolizer, p), 0);
+	cr_assert_eq(processes__add(&processes, p), 0);
+	return p;
 }
 
 static void start_with(uint32_t max_nodes, bool by_process, bool by_thread)
 {
 	cr_assert_eq(profile__init(&profile, max_nodes), 0);
-	cr_assert_eq(symbolizer__init(&symbolizer, &profile, by_process, by_thread), 0);
-	init_process(&process, PID, "python3 app.py");
-	init_process(&other, PID + 1, "worker");
+	cr_assert_eq(symbolizer__init(&symbolizer, &profile, &processes, by_process, by_thread), 0);
+	process = add_process(PID, "python3 app.py");
+	other = add_process(PID + 1, "worker");
 }
 
 static void start(void)
@@ -51,8 +56,7 @@ static void start(void)
 static void stop(void)
 {
 	symbolizer__free(&symbolizer);
-	process__close(&process);
-	process__close(&other);
+	processes__free(&processes);
 	profile__free(&profile);
 	buf__free(&text);
 }
@@ -61,7 +65,7 @@ static void stop(void)
 
 static struct pbp_frame frame_of(uint32_t code, uint32_t unit)
 {
-	const struct py_offsets *offsets = &process.target.offsets;
+	const struct py_offsets *offsets = &process->target.offsets;
 	uint64_t address = CODE + code * CODE_STEP;
 
 	return (struct pbp_frame){
@@ -82,13 +86,13 @@ static uint32_t put_string(uint8_t *to, const char *s)
 /* Code object `code`: function named so in app.py, beginning at line 100 * code + 1, with a line a unit. */
 static void send_code_of(uint32_t tgid, uint32_t code, const char *function, const char *file)
 {
-	const struct py_offsets *offsets = &process.target.offsets;
+	const struct py_offsets *offsets = &process->target.offsets;
 	struct pbp_frame frame = frame_of(code, 0);
 	struct pbp_code record = {.type = PBP_CODE, .tgid = tgid, .code = frame.code, .ident = frame.ident};
 	uint64_t type = CODE_TYPE, units = 100, table_len = 200;
 	uint32_t first_line = 100 * code + 1;
 
-	record.lens[0] = process.target.layout.co_bytes;
+	record.lens[0] = process->target.layout.co_bytes;
 	memcpy(record.header + offsets->object_type, &type, 8);
 	memcpy(record.header + offsets->var_object_size, &units, 8);
 	memcpy(record.header + offsets->code_firstlineno, &first_line, 4);
@@ -294,7 +298,7 @@ Test(symbolize, stack_sent_twice, .init = start, .fini = stop)
 		flush();
 	}
 	cr_expect_eq(symbolizer.stacks.len, 1);
-	cr_expect_eq(process.codes.codes.len, 1);
+	cr_expect_eq(process->codes.codes.len, 1);
 	expect("f0 (app.py:10);f0 (app.py:2) 3\n");
 }
 
@@ -324,7 +328,7 @@ Test(symbolize, malformed_records, .init = start, .fini = stop)
 	cr_expect_eq(symbolizer__take(&symbolizer, &record, sizeof(record)), -EINVAL);
 	record.stack.type = 99;
 	cr_expect_eq(symbolizer__take(&symbolizer, &record, sizeof(record)), -EINVAL);
-	cr_expect(!symbolizer.stacks.len && !symbolizer.samples.len && !process.codes.offers.len);
+	cr_expect(!symbolizer.stacks.len && !symbolizer.samples.len && !process->codes.offers.len);
 	flush();
 	expect("");
 }
@@ -452,7 +456,7 @@ Test(symbolize, forget, .init = start, .fini = stop)
 	send_sample(10, leaf);
 	send(&sample);
 	flush();
-	symbolizer__forget(&symbolizer, &process);
+	symbolizer__forget(&symbolizer, process);
 	cr_expect_eq(symbolizer.stored_frames, 1);
 	send_sample(10, leaf);
 	send(&sample);
@@ -495,7 +499,7 @@ static struct pbp_sample cut_after(uint64_t id, size_t kept)
 {
 	static struct pbp_frame frames[IMAGE_MAX_DEPTH];
 	static uint64_t addresses[IMAGE_MAX_DEPTH];
-	struct tail_reader *reader = process__tail_reader(&process, image__at(&image, IMAGE_TSTATE));
+	struct tail_reader *reader = process__tail_reader(process, image__at(&image, IMAGE_TSTATE));
 	struct pbp_sample sample;
 
 	cr_assert_gt(image__expect(&image, frames, addresses), kept);
@@ -521,10 +525,10 @@ static void start_image(void)
 	image__init(&image, 14);
 	for (int i = 0; i < 60; i++)
 		image__push(&image, IMAGE_PLAIN, i / 10, i / 5, 0);
-	process.target = image.target;
-	process.attached = true;
-	cr_assert(tail_reader__prime(process__tail_reader(&process, image__at(&image, IMAGE_TSTATE)),
-				     &process.target, image__at(&image, IMAGE_TSTATE), 0));
+	process->target = image.target;
+	process->attached = true;
+	cr_assert(tail_reader__prime(process__tail_reader(process, image__at(&image, IMAGE_TSTATE)),
+				     &process->target, image__at(&image, IMAGE_TSTATE), 0));
 }
 
 static void stop_image(void)
@@ -563,11 +567,11 @@ Test(symbolize, completed_tail, .init = start_image, .fini = stop_image)
 	 * In the next batch the tail is read and proved again, once for all its samples; nothing else is
 	 * read.
 	 */
-	calls = process.target.remote.stats.calls;
+	calls = process->target.remote.stats.calls;
 	for (int i = 0; i < 5; i++)
 		send(&sample);
 	flush();
-	cr_expect_eq(process.target.remote.stats.calls - calls, 2);
+	cr_expect_eq(process->target.remote.stats.calls - calls, 2);
 	cr_expect_eq(depth_of_sample(10), 60);
 }
 
@@ -605,7 +609,7 @@ Test(symbolize, unverified_tail, .init = start_image, .fini = stop_image)
 	flush();
 	cr_expect_eq(symbolizer.counts.unverified, 3);
 	sample = cut_after(11, 20);
-	process.attached = false;
+	process->attached = false;
 	send(&sample);
 	flush();
 	cr_expect_eq(symbolizer.counts.unverified, 4);

@@ -487,17 +487,92 @@ Test(tick, first_new_thread_is_told)
 
 	start(14);
 	host_forget_records();
-	on_new_thread(&fork);
+	on_new_task(&fork);
 	cr_expect(!host.records.len && !birth_told);
-	on_new_thread(&thread);
+	on_new_task(&thread);
 	cr_assert_eq(host.records.len, 1);
 	cr_expect_eq(load_u32(host.records.items[0].bytes), PBP_BIRTH);
-	on_new_thread(&thread);
+	on_new_task(&thread);
 	cr_expect_eq(host.records.len, 1);
 	birth_told = 0;
 	host.task.tgid = 1;
-	on_new_thread(&thread);
+	on_new_task(&thread);
 	cr_expect(host.records.len == 1 && !birth_told, "not a target");
+	image__free(&image);
+}
+
+/* ---- processes that targets start ---- */
+
+static struct task_struct child = {.pid = 4713, .tgid = 4713};
+static struct bpf_raw_tracepoint_args fork_of_child = {.args = {(uintptr_t)&child, 0}};
+
+static struct pbp_target *followed(__u32 tgid)
+{
+	return bpf_map_lookup_elem(&targets, &tgid);
+}
+
+Test(tick, a_fork_is_followed)
+{
+	struct pbp_process record;
+
+	start(14);
+	push_ordinary();
+	host_set_knob(&follow_forks, 1);
+	host_forget_records();
+	on_new_task(&fork_of_child);
+	cr_assert_eq(host.records.len, 1);
+	cr_assert_eq(host.records.items[0].size, sizeof(record));
+	memcpy(&record, host.records.items[0].bytes, sizeof(record));
+	cr_expect(record.type == PBP_FORK && record.tgid == 4713 && record.parent == (__u32)host.task.tgid);
+	cr_assert(followed(4713));
+	cr_expect_eq(followed(4713)->interpreters_head, image.target.layout.interpreters_head);
+	cr_expect_eq(followed(4713)->epoch, record.epoch);
+	cr_expect(record.epoch & PBP_FORK_EPOCH);
+
+	/* The same pid again: ids of its stacks are others. */
+	on_new_task(&fork_of_child);
+	cr_expect_neq(followed(4713)->epoch, record.epoch);
+
+	/* It is sampled as what it was forked from, and so is what it forks. */
+	host.task.tgid = host.task.pid = 4713;
+	take_tick();
+	expect_whole("the child");
+	cr_expect_eq(sent.sample.tgid, 4713);
+	child.tgid = child.pid = 4714;
+	on_new_task(&fork_of_child);
+	cr_expect(followed(4714));
+	image__free(&image);
+}
+
+Test(tick, forks_that_are_not_followed)
+{
+	__u32 lost = PBP_COUNTER_LOST_PROCESS;
+
+	start(14);
+	host_forget_records();
+	on_new_task(&fork_of_child);
+	cr_expect(!host.records.len && !followed(4713), "nobody asked for it");
+	host_set_knob(&follow_forks, 1);
+	host.ring_full = true;
+	on_new_task(&fork_of_child);
+	cr_expect(!followed(4713), "the reader would not know");
+	cr_expect_eq(*bpf_map_lookup_elem(&counters, &lost), 1);
+	host.ring_full = false;
+	host.task.tgid = 1;
+	on_new_task(&fork_of_child);
+	cr_expect(!host.records.len && !followed(4713), "not of a target");
+	image__free(&image);
+}
+
+Test(tick, every_exec_is_told)
+{
+	start(14);
+	host_set_knob(&tell_execs, 1);
+	host_forget_records();
+	host.task.tgid = 1;
+	on_exec(NULL);
+	cr_expect_eq(host.records.len, 1);
+	cr_expect(!followed(1), "whether it is Python is for user space to say");
 	image__free(&image);
 }
 

@@ -229,6 +229,21 @@ int proc__exe(pid_t pid, char *out, size_t size)
 	return 0;
 }
 
+int proc__same_exec(pid_t a, pid_t b)
+{
+	char path[64], text[2][2048];
+	pid_t pids[] = {a, b};
+	ssize_t lens[2];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/auxv", pids[i]);
+		lens[i] = read_text(path, text[i], sizeof(text[i]));
+		if (lens[i] <= 0)
+			return lens[i] ?: -ESRCH; /* empty: it has no memory any more */
+	}
+	return lens[0] == lens[1] && !memcmp(text[0], text[1], lens[0]);
+}
+
 /* What follows "NAME:" in a status file; NULL when there is no such line. */
 static const char *status_field(const char *status, const char *name)
 {

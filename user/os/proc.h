@@ -49,6 +49,12 @@ int proc__exe(pid_t pid, char *out, size_t size);
 /* Direct children (by PPid over /proc). 0 or -errno. */
 int proc__children(pid_t pid, struct proc_tasks *out);
 
+/*
+ * Do both run the program that one call of execve started, the one as a fork of the other? What the kernel told it
+ * at its start has random addresses in it. 0 or 1, -errno (-ESRCH: one of them is gone).
+ */
+int proc__same_exec(pid_t a, pid_t b);
+
 /* The process that a thread id belongs to, 0 when there is no such thread. */
 pid_t proc__process_of(pid_t tid);
 

@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int compare_edges(const void *a, const void *b)
@@ -48,6 +49,27 @@ void tree__free(struct tree *tree)
 {
 	if (tree)
 		vec__free(&tree->edges);
+}
+
+pid_t tree__last_pid(void)
+{
+	FILE *file = fopen("/proc/loadavg", "re");
+	int pid = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*s %*s %*s %*s %d", &pid) != 1)
+		pid = 0;
+	fclose(file);
+	return pid;
+}
+
+pid_t tree__parent(pid_t pid)
+{
+	struct proc_stat stat;
+
+	/* A thread has a folder, too, which is not listed. */
+	return proc__process_of(pid) == pid && !proc__stat(pid, &stat) ? stat.ppid : 0;
 }
 
 size_t tree__children(const struct tree *tree, pid_t parent, size_t *first)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who is whose parent: one pass over /proc, then as many questions as one likes.
+ * Who is whose parent: one pass over /proc, then as many questions as one likes. And what has come since.
  */
 #pragma once
 
@@ -23,3 +23,11 @@ void tree__free(struct tree *tree);
 
 /* Children of a process: tree->edges.items[*first] and the ones behind it. Returns their number. */
 size_t tree__children(const struct tree *tree, pid_t parent, size_t *first);
+
+/*
+ * The number that was given to a task last, a thread or a process: while it stays the same none has come. It goes up,
+ * and begins again at its end. Cheap. 0: not known.
+ */
+pid_t tree__last_pid(void);
+/* Parent of a process, 0: there is none of that number, though there may be a thread. */
+pid_t tree__parent(pid_t pid);

@@ -27,7 +27,9 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 						.max_frames = config->kernel_frames,
 						.program = config->program,
 						.want_names = config->want_names,
-						.measure = config->measure};
+						.measure = config->measure,
+						.follow = config->follow,
+						.tell_execs = config->tell_execs};
 	const char *missing = permission__missing(PERMISSION_BPF);
 
 	if (config->rate_hz > ENGINE_BPF_RATE_MAX) {
@@ -87,19 +89,39 @@ int engine__fd(const struct engine *engine)
 	return engine->sampler ? sampler__fd(engine->sampler) : -1;
 }
 
+int engine__add(struct engine *engine, struct process *process)
+{
+	process->engine_epoch = process->target.layout.epoch;
+	if (engine->sampler)
+		return sampler__add_target(engine->sampler, process->pid, &process->target.layout);
+	return process->attached ? poller__add(engine->poller, process) : 0;
+}
+
+static int update_target(struct engine *engine, struct process *process)
+{
+	int err = sampler__set_target(engine->sampler, process->pid, &process->target.layout);
+
+	process->engine_epoch = process->target.layout.epoch;
+	return err == -ENOENT ? -ESRCH : err;
+}
+
 int engine__set_target(struct engine *engine, struct process *process)
 {
-	return engine->sampler ? sampler__set_target(engine->sampler, process->pid, &process->target.layout)
-			       : poller__add(engine->poller, process);
+	return engine->sampler ? update_target(engine, process) : poller__add(engine->poller, process);
 }
 
 void engine__unset_target(struct engine *engine, struct process *process)
 {
 	process->target.layout.interpreters_head = 0;
 	if (engine->sampler)
-		sampler__set_target(engine->sampler, process->pid, &process->target.layout);
+		update_target(engine, process);
 	else
 		poller__remove(engine->poller, process);
+}
+
+int engine__start_all(struct engine *engine)
+{
+	return engine->sampler ? sampler__watch_cpus(engine->sampler) : 0;
 }
 
 int engine__start(struct engine *engine, struct process *process)
@@ -110,7 +132,7 @@ int engine__start(struct engine *engine, struct process *process)
 void engine__remove(struct engine *engine, struct process *process)
 {
 	if (engine->sampler)
-		sampler__remove_target(engine->sampler, process->pid);
+		sampler__remove_target(engine->sampler, process->pid, process->engine_epoch);
 	else
 		poller__remove(engine->poller, process);
 }
@@ -172,6 +194,16 @@ uint64_t engine__next_ns(const struct engine *engine, uint64_t now)
 	if (engine->idle)
 		return UINT64_MAX;
 	return now + (engine->quiet_polls < QUIET_POLLS ? POLL_NS : POLL_QUIET_NS);
+}
+
+uint64_t engine__lost_processes(const struct engine *engine)
+{
+	uint64_t counters[PBP_COUNTER_COUNT];
+
+	if (!engine->sampler)
+		return 0;
+	sampler__counters(engine->sampler, counters);
+	return counters[PBP_COUNTER_LOST_PROCESS];
 }
 
 void engine__stop(struct engine *engine)

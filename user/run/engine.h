@@ -25,6 +25,8 @@ struct engine_config {
 	enum sampler_program program;
 	bool want_names;
 	bool measure;
+	bool follow;	   /* BPF: processes that others start are sampled from their start */
+	bool tell_execs;   /* BPF: hand over records of execs of processes that are not sampled */
 	bool blocking;	   /* readv: stop threads while they are read */
 	bool frame_marker; /* readv: use the frame marker of 3.15 */
 };
@@ -58,10 +60,14 @@ const char *engine__name(const struct engine *engine);
 /* Becomes readable when there are records; -1: never, the engine wants to be called all the time. */
 int engine__fd(const struct engine *engine);
 
+/* A process that the engine does not know; as it is, attached or not. 0 or -errno. */
+int engine__add(struct engine *engine, struct process *process);
 /* How this process is to be walked from now on. 0 or -errno. */
 int engine__set_target(struct engine *engine, struct process *process);
 /* The process is not Python at the moment (an exec); its samples go on without stacks, or stop. */
 void engine__unset_target(struct engine *engine, struct process *process);
+/* Begin to sample whatever is added, from its start. 0 or -errno. */
+int engine__start_all(struct engine *engine);
 /* Begin to sample it. 0 or -errno (-ESRCH: it has ended). */
 int engine__start(struct engine *engine, struct process *process);
 void engine__remove(struct engine *engine, struct process *process);
@@ -83,6 +89,9 @@ void engine__send_again(struct engine *engine, uint64_t stack_id);
 bool engine__update_pace(struct engine *engine, bool any, bool news);
 /* When to collect again without being woken, UINT64_MAX = only then. */
 uint64_t engine__next_ns(const struct engine *engine, uint64_t now);
+
+/* Records of processes that were lost, so far. */
+uint64_t engine__lost_processes(const struct engine *engine);
 
 /* Take no more samples. What has come can still be collected. */
 void engine__stop(struct engine *engine);

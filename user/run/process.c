@@ -46,6 +46,7 @@ void process__update_command(struct process *process)
 	if (proc__cmdline(process->pid, raw, sizeof(raw)))
 		return;
 	buf__add_escaped(&text, raw, NULL);
+	process->renamed++;
 	if (!text.err)
 		snprintf(process->command, sizeof(process->command), "%.*s", (int)text.len,
 			 text.data ? text.data : "");
@@ -55,14 +56,35 @@ void process__update_command(struct process *process)
 int process__open(struct process *process, pid_t pid, struct strtab *strings)
 {
 	*process = (struct process){.pid = pid, .pidfd = -1};
+	code_cache__init(&process->codes, strings);
 	process->pidfd = syscall(SYS_pidfd_open, pid, 0);
 	if (process->pidfd < 0)
 		return -errno;
-	code_cache__init(&process->codes, strings);
 	process__update_command(process);
 	process__update_cpu(process);
 	process->cpu_start_ns = process->cpu_end_ns;
 	return 0;
+}
+
+void process__inherit(struct process *process, const struct process *parent, uint32_t epoch)
+{
+	struct proc_stat stat;
+
+	process->no_slot = parent->no_slot;
+	process->epoch = epoch;
+	process->target = parent->target;
+	process->target.pid = process->pid;
+	process->target.layout.epoch = epoch;
+	process->target.start_ticks = proc__stat(process->pid, &stat) ? 0 : stat.start_ticks;
+	remote__init(&process->target.remote, process->pid);
+	process->attached = process->python = process->inherited = true;
+	process->codes.code_type = parent->codes.code_type;
+	if (!*process->command)
+		snprintf(process->command, sizeof(process->command), "%s", parent->command);
+	/* The thread that called fork is its main thread now, or will be soon. */
+	remote__read(&process->target.remote,
+		     process->target.runtime + process->target.offsets.runtime_main_thread,
+		     &process->target.main_thread, 8);
 }
 
 static void log_target(const struct process *process)
@@ -88,11 +110,14 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 	remote_stats__add(&process->past_reads, &process->target.remote.stats);
 	result = py_target__open(&process->target, process->pid, reason, reason_size);
 	process->attached = result == PY_ATTACH_OK;
+	process->error = result;
+	process->target.layout.epoch = process->epoch;
 	if (process->attached) {
+		process->python = true;
+		process->inherited = false;
 		if (process->no_slot)
 			disable_slot(&process->target);
 		log_target(process);
-		process->target.layout.epoch = process->epoch;
 		process->retries = 0;
 		process__update_command(process);
 	}
@@ -169,13 +194,19 @@ void process__add_reads(const struct process *process, struct remote_stats *sum)
 	remote_stats__add(sum, &process->target.remote.stats);
 }
 
-void process__close(struct process *process)
+void process__release(struct process *process)
 {
 	if (process->pidfd >= 0)
 		close(process->pidfd);
+	process->pidfd = -1;
 	code_cache__free(&process->codes);
 	hmap__free(&process->lines);
 	free_tails(process);
 	vec__free(&process->tails);
 	hmap__free(&process->tail_index);
+}
+
+void process__close(struct process *process)
+{
+	process__release(process);
 }

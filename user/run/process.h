@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One profiled process for as long as its pid lives, across execs: its attached target (when it is Python at
- * the moment) and all that is cached of that target's memory.
+ * the moment) and all that is cached of that target's memory. run/processes.h: all of them.
  */
 #pragma once
 
@@ -18,10 +18,18 @@
 struct process {
 	pid_t pid;
 	int pidfd;
-	bool exited;
+	uint32_t serial;  /* no other process of the run has it, though it may have the pid */
+	uint32_t renamed; /* times that its command changed */
+	bool exited;	/* its end was noticed */
+	bool gone;	/* its memory could not be read any more */
 	bool attached;	/* target is valid */
+	bool python;	/* it is known to be, or was once and was asked for */
+	bool asked_for;	/* by the user, by its number or as the command; else it was found */
+	bool inherited; /* its target is its parent's, from which it was forked; it has called no exec since */
+	enum py_attach_error error; /* of the last attach */
 	bool no_slot;	/* for tests: thread states are found by their lists only */
 	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
+	uint32_t engine_epoch; /* the one that the engine was told last */
 	struct py_target target;
 	struct code_cache codes;
 	struct hmap lines;	/* code index << 32 | bytecode offset -> frame id */
@@ -34,12 +42,22 @@ struct process {
 	uint64_t retry_ns;     /* not attached: when to try again */
 	uint32_t retries;
 	uint32_t execs;
+	uint64_t exited_ns; /* when its end was noticed */
+	uint64_t samples;   /* in the profile */
+	uint64_t skipped;   /* not in the profile: taken while it was not known to be Python */
+	size_t stacks;	    /* of the symbolizer, that are its ... */
+	uint64_t batch;	    /* ... and in which of its batches code objects were read last */
 	struct remote_stats past_reads; /* of programs that it ran before */
 	char command[128]; /* escaped */
 };
 
 /* Opens a pidfd; strings is borrowed. 0 or -errno (-ESRCH: no such process). */
 int process__open(struct process *process, pid_t pid, struct strtab *strings);
+/*
+ * It was forked from `parent`, whose target is its own for now: the same memory at the same addresses. It may have
+ * ended since.
+ */
+void process__inherit(struct process *process, const struct process *parent, uint32_t epoch);
 /* Attach to what the process is now; on failure see py/target.h. */
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size);
 /* The same, with some seconds' patience for an interpreter that is starting up. */
@@ -56,4 +74,6 @@ void process__update_command(struct process *process);
 void process__update_cpu(struct process *process);
 /* Add what was read of it. */
 void process__add_reads(const struct process *process, struct remote_stats *sum);
+/* It has ended, and so has the use of all that was read of it. What it was and used stays known. */
+void process__release(struct process *process);
 void process__close(struct process *process);

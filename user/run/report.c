@@ -9,6 +9,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROCESSES_TOLD 16
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -23,10 +27,10 @@ static const char *plural(uint64_t count)
 
 uint64_t report__target_cpu_ns(const struct report *report)
 {
-	uint64_t sum = 0;
+	uint64_t sum = report->past.cpu_ns;
 
 	for (size_t i = 0; i < report->process_count; i++)
-		sum += report->processes[i].cpu_end_ns - report->processes[i].cpu_start_ns;
+		sum += report->processes[i]->cpu_end_ns - report->processes[i]->cpu_start_ns;
 	return sum;
 }
 
@@ -49,10 +53,13 @@ static uint64_t without_python(const struct report *report)
 
 static void format_targets(const struct report *report, struct buf *out)
 {
-	if (report->process_count == 1)
-		buf__addf(out, "process %d (%s)", report->processes[0].pid, report->processes[0].command);
+	uint64_t count = report->process_count + report->past.pythons;
+
+	if (count == 1 && report->process_count)
+		buf__addf(out, "process %d (%s)", report->processes[0]->pid, report->processes[0]->command);
 	else
-		buf__addf(out, "%zu processes", report->process_count);
+		buf__addf(out, "%" PRIu64 "%s process%s", count, report->followed ? " Python" : "",
+			  count == 1 ? "" : "es");
 }
 
 static void format_rate(const struct report *report, struct buf *out)
@@ -114,6 +121,8 @@ static void format_samples(const struct report *report, struct buf *out)
 		  counts->unverified);
 	if (counts->unreadable)
 		buf__addf(out, ", %" PRIu64 " with code freed before it was read", counts->unreadable);
+	if (counts->exited)
+		buf__addf(out, ", %" PRIu64 " of processes that ended before all was read", counts->exited);
 	if (report->lines_unknown)
 		buf__addf(out, ", %" PRIu64 " with a caller's line unknown", report->lines_unknown);
 	if (counts->pruned)
@@ -132,7 +141,7 @@ static void format_samples(const struct report *report, struct buf *out)
 static bool knows_attached(const struct report *report)
 {
 	for (size_t i = 0; i < report->process_count; i++) {
-		const struct pbp_target *layout = &report->processes[i].target.layout;
+		const struct pbp_target *layout = &report->processes[i]->target.layout;
 
 		if (layout->ts_attached == PBP_NONE && !layout->gil_tstate)
 			return false;
@@ -145,7 +154,7 @@ static size_t count_free_threaded(const struct report *report)
 	size_t count = 0;
 
 	for (size_t i = 0; i < report->process_count; i++)
-		count += report->processes[i].target.offsets.free_threaded;
+		count += report->processes[i]->target.offsets.free_threaded;
 	return count;
 }
 
@@ -228,6 +237,48 @@ static void format_stats(const struct report *report, struct buf *out)
 		  unwind->ident_hits, unwind->ident_reads, unwind->page_hits, unwind->page_reads);
 }
 
+static int more_samples(const void *a, const void *b)
+{
+	const struct process *x = *(struct process *const *)a, *y = *(struct process *const *)b;
+
+	return x->samples != y->samples ? (x->samples < y->samples ? 1 : -1) : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* Each by itself, if they are few. */
+static void format_each(const struct report *report, struct buf *out)
+{
+	struct process *sorted[PROCESSES_TOLD];
+
+	if (report->process_count + report->past.pythons > PROCESSES_TOLD || report->process_count < 2)
+		return;
+	memcpy(sorted, report->processes, report->process_count * sizeof(*sorted));
+	qsort(sorted, report->process_count, sizeof(*sorted), more_samples);
+	for (size_t i = 0; i < report->process_count; i++)
+		buf__addf(out, "  process    %d (%s): %" PRIu64 " sample%s, %.3f s of CPU\n", sorted[i]->pid,
+			  sorted[i]->command, sorted[i]->samples, plural(sorted[i]->samples),
+			  (sorted[i]->cpu_end_ns - sorted[i]->cpu_start_ns) / 1e9);
+}
+
+static void format_found(const struct report *report, struct buf *out)
+{
+	bool first = true;
+
+	if (!report->followed)
+		return;
+	format_each(report, out);
+	if (!report->other_processes && !report->denied && !report->unsupported && !report->unopened)
+		return;
+	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled", report->other_processes,
+		  report->other_processes == 1 ? "" : "es", report->other_processes == 1 ? "was" : "were");
+	add_reason(out, &first, report->denied, "not permitted to read");
+	add_reason(out, &first, report->unsupported, "of a version or build that is not supported");
+	add_reason(out, &first, report->unopened, "not opened");
+	if (first && report->other_processes)
+		buf__adds(out, ", not Python");
+	buf__addf(out, "%s; %" PRIu64 " sample%s of them left out\n", first ? "" : ", the others not Python)",
+		  report->counts.skipped, plural(report->counts.skipped));
+}
+
 void report__format(const struct report *report, struct buf *out)
 {
 	buf__addf(out, "%" PRIu64 " sample%s of ", report->counts.samples, plural(report->counts.samples));
@@ -240,10 +291,11 @@ void report__format(const struct report *report, struct buf *out)
 		format_state(report, out);
 	format_lines(report, out);
 	for (size_t i = 0; i < report->process_count; i++)
-		if (report->processes[i].execs)
+		if (report->processes[i]->execs && !report->followed)
 			buf__addf(out, "  exec       process %d became another program %u time%s; now %s\n",
-				  report->processes[i].pid, report->processes[i].execs,
-				  plural(report->processes[i].execs), report->processes[i].command);
+				  report->processes[i]->pid, report->processes[i]->execs,
+				  plural(report->processes[i]->execs), report->processes[i]->command);
+	format_found(report, out);
 	if (report->lost_process)
 		buf__addf(out, "  events     %" PRIu64 " of processes and threads lost, ring buffer full\n",
 			  report->lost_process);
@@ -283,9 +335,9 @@ void report__explain_empty(const struct report *report, struct buf *out)
 	buf__adds(out, "no samples: ");
 	format_targets(report, out);
 	buf__addf(out, " used %.6f s of CPU in %.2f s", cpu_ns / 1e9, report->wall_ns / 1e9);
-	if (report->process_count == 1 && !proc__stat(report->processes[0].pid, &stat)) {
+	if (report->process_count == 1 && !proc__stat(report->processes[0]->pid, &stat)) {
 		buf__addf(out, " and is %s now", state_words(stat.state));
-		py_hint__descendants(report->processes[0].pid, out);
+		py_hint__descendants(report->processes[0]->pid, out);
 	}
 	if (cpu_ns * report->rate_hz / 1000000000ull < 2)
 		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it",

@@ -7,14 +7,18 @@
 
 #include "base/buf.h"
 #include "run/engine.h"
-#include "run/process.h"
+#include "run/processes.h"
 #include "run/symbolize.h"
 
 #include "pybpfprof.h"
 
 struct report {
-	const struct process *processes; /* borrowed */
+	struct process *const *processes; /* borrowed */
 	size_t process_count;
+	bool followed;		     /* they were found; those that are no Python are not among them: */
+	uint64_t other_processes;
+	struct processes_past past; /* Pythons that are not among them, either */
+	uint64_t denied, unsupported, unopened; /* processes that were found and could not be profiled */
 	struct symbolize_counts counts;
 	const char *engine; /* its name */
 	struct engine_loss losses[ENGINE_LOSSES_MAX];

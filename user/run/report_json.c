@@ -31,14 +31,21 @@ static void add_processes(const struct report *report, struct buf *out)
 {
 	buf__adds(out, ", \"processes\": [");
 	for (size_t i = 0; i < report->process_count; i++) {
-		const struct process *process = &report->processes[i];
+		const struct process *process = report->processes[i];
 
 		buf__addf(out, "%s{\"pid\": %d", i ? ", " : "", process->pid);
 		add_text(out, "command", process->command);
 		add_number(out, "execs", process->execs);
+		add_number(out, "samples", process->samples);
+		add_seconds(out, "cpu_s", process->cpu_end_ns - process->cpu_start_ns);
 		buf__adds(out, "}");
 	}
 	buf__adds(out, "]");
+	add_number(out, "processes_past", report->past.pythons);
+	add_number(out, "processes_not_python", report->other_processes);
+	add_number(out, "processes_denied", report->denied);
+	add_number(out, "processes_unsupported", report->unsupported);
+	add_number(out, "samples_left_out", report->counts.skipped);
 }
 
 static void add_losses(const struct report *report, struct buf *out)
@@ -64,6 +71,7 @@ static void add_samples(const struct report *report, struct buf *out)
 	add_number(out, "truncated", counts->truncated);
 	add_number(out, "unverified", counts->unverified);
 	add_number(out, "code_freed", counts->unreadable);
+	add_number(out, "exited", counts->exited);
 	add_number(out, "line_unknown", report->lines_unknown);
 	add_number(out, "line_approximate", counts->approximate);
 	add_number(out, "beyond_size_limit", counts->pruned);

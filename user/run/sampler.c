@@ -30,6 +30,7 @@
 #include "pybpfprof.skel.h"
 
 #define DRAIN_BYTES    (2u << 20) /* handed over at once */
+#define TARGETS_MAX    16384 /* alive at one time, where they are followed */
 #define RING_BYTES_MIN (512u << 10)
 #define RING_BYTES_MAX (8u << 20)
 
@@ -124,6 +125,10 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 		seed = (uint64_t)getpid() << 32 ^ proc__own_cpu_ns();
 	skel->rodata->hash_seed = seed;
 	skel->rodata->want_names = config->want_names;
+	skel->rodata->follow_forks = config->follow;
+	skel->rodata->tell_execs = config->tell_execs;
+	if (config->follow)
+		bpf_map__set_max_entries(skel->maps.targets, TARGETS_MAX);
 	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES)
 						      : sampler_frame_budget(config->rate_hz);
 	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus);
@@ -269,7 +274,7 @@ void sampler__close(struct sampler *sampler)
 	free(sampler);
 }
 
-int sampler__set_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target)
+int sampler__add_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target)
 {
 	uint32_t key = pid;
 
@@ -277,11 +282,22 @@ int sampler__set_target(struct sampler *sampler, pid_t pid, const struct pbp_tar
 												    : 0;
 }
 
-int sampler__remove_target(struct sampler *sampler, pid_t pid)
+int sampler__set_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target)
 {
 	uint32_t key = pid;
 
-	return bpf_map_delete_elem(bpf_map__fd(sampler->skel->maps.targets), &key) ? -errno : 0;
+	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, target, BPF_EXIST) ? -errno
+												      : 0;
+}
+
+void sampler__remove_target(struct sampler *sampler, pid_t pid, uint32_t epoch)
+{
+	int fd = bpf_map__fd(sampler->skel->maps.targets);
+	struct pbp_target target;
+	uint32_t key = pid;
+
+	if (!bpf_map_lookup_elem(fd, &key, &target) && target.epoch == epoch)
+		bpf_map_delete_elem(fd, &key);
 }
 
 int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate,

@@ -26,6 +26,8 @@ struct sampler_config {
 			      */
 	enum sampler_program program;
 	bool want_names; /* samples carry the name of their thread */
+	bool follow;	 /* processes that targets start are targets from their start */
+	bool tell_execs; /* of processes, too, that are no targets */
 	bool measure;	 /* let the kernel time the program (a little more cost for every BPF program of the
 			    machine) */
 };
@@ -43,9 +45,12 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 		  size_t reason_size);
 void sampler__close(struct sampler *sampler);
 
-/* Tell the BPF program how to walk this process (also again, after an exec). 0 or -errno. */
+/* A process that is to be sampled from now on. 0 or -errno. */
+int sampler__add_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target);
+/* Tell the BPF program how to walk a target (also again, after an exec). 0 or -errno (-ENOENT: it is none). */
 int sampler__set_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target);
-int sampler__remove_target(struct sampler *sampler, pid_t pid);
+/* It has ended; unless the pid has become another target meanwhile, that is one with another epoch. */
+void sampler__remove_target(struct sampler *sampler, pid_t pid, uint32_t epoch);
 
 /* Which frames to look at in the tails of this thread. 0 or -errno. */
 int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate,

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See session.h; the parts are in session_parts.h. What happens to a process (exec, exit, a start that takes
- * its time) is dealt with here; where samples come from is the engine's business, and what becomes of them
- * the symbolizer's.
+ * See session.h. The loop of a run, once it has begun (session_open.c). What happens to processes is dealt with in
+ * follow.c; where samples come from is the engine's business, and what becomes of them the symbolizer's.
  */
-#include "run/session.h"
-
 #include "base/log.h"
 #include "base/util.h"
 #include "run/session_parts.h"
@@ -14,17 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #define DRAINS_MAX  8	      /* times what is handed over at once: more than the ring holds */
 #define COLLECT_NS  (50 * MS) /* at most before signals and ends are looked for again */
 #define PROGRESS_NS (250 * MS)
-#define RETRY_FIRST_NS                                                                                       \
-	(5 * MS)	     /* looking for Python after an exec: this long between the first tries ...      \
-			      */
-#define RETRY_MOST_NS SECOND /* ... doubling up to this */
-#define LOST_EXEC_NS  (10 * MS)
+#define LOST_EXEC_NS (10 * MS)
 
-uint64_t session_now_ns(clockid_t clock)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec time;
 
@@ -32,53 +26,25 @@ uint64_t session_now_ns(clockid_t clock)
 	return time.tv_sec * SECOND + time.tv_nsec;
 }
 
+uint64_t session_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t session_now_realtime_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
 /* --- records --- */
-
-static struct process *process_of(struct session *session, uint32_t pid)
-{
-	for (size_t i = 0; i < session->process_count; i++)
-		if (session->processes[i].pid == (pid_t)pid)
-			return &session->processes[i];
-	return NULL;
-}
-
-/*
- * The program that ran until now is gone: what was sampled of it is named from what is known, then all is
- * forgotten. What comes may have threads, and other privileges, at which the kernel takes timers on threads
- * away.
- */
-static void handle_exec(struct session *session, struct process *process)
-{
-	process->attached = false;
-	process->execs++;
-	engine__unset_target(&session->engine, process);
-	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
-	symbolizer__forget(&session->symbolizer, process);
-	process__forget(process);
-	process__update_command(process);
-	engine__watch_threads(&session->engine);
-	process->retries = 0;
-	process->retry_ns = session_now_ns(CLOCK_MONOTONIC) + RETRY_FIRST_NS;
-}
-
-/* Tell the engine how to walk a process, unless it has meanwhile become another program. */
-int session_set_target(struct session *session, struct process *process)
-{
-	int err = engine__set_target(&session->engine, process);
-
-	process->set_ns = session_now_ns(CLOCK_MONOTONIC);
-	if (!err && !py_target__is_alive(&process->target))
-		handle_exec(session, process);
-	return err;
-}
 
 /* In the words of a shell that asked for the time before it started us: seconds since 1970. */
 static void log_first_sample(struct session *session, const struct pbp_sample *sample)
 {
-	uint64_t ago_ns = session_now_ns(CLOCK_MONOTONIC) - sample->time_ns;
+	uint64_t ago_ns = session_now_ns() - sample->time_ns;
 
 	session->first_seen = true;
-	log_dbg("session", "first sample at %.6f", (session_now_ns(CLOCK_REALTIME) - ago_ns) / 1e9);
+	log_dbg("session", "first sample at %.6f", (session_now_realtime_ns() - ago_ns) / 1e9);
 }
 
 static void handle_sample(struct session *session, const struct pbp_sample *sample, size_t size)
@@ -90,21 +56,19 @@ static void handle_sample(struct session *session, const struct pbp_sample *samp
 		log_first_sample(session, sample);
 	/* Some time after the kernel side was told how to walk it: the record of another exec was lost. */
 	if (sample->status == PBP_STATUS_NO_TARGET) {
-		process = process_of(session, sample->tgid);
+		process = processes__find(&session->follower.processes, sample->tgid);
 		if (process && process->attached && sample->time_ns > process->set_ns + LOST_EXEC_NS)
-			handle_exec(session, process);
+			follower__exec(&session->follower, process);
 	}
 }
 
 static void handle_process(struct session *session, const struct pbp_process *record)
 {
-	struct process *process = process_of(session, record->tgid);
-
 	session->news = true;
 	if (record->type == PBP_BIRTH)
 		engine__watch_threads(&session->engine);
-	else if (process)
-		handle_exec(session, process);
+	else
+		follower__handle(&session->follower, record);
 }
 
 static void handle_record(void *context, const void *record, size_t size)
@@ -113,7 +77,8 @@ static void handle_record(void *context, const void *record, size_t size)
 	uint32_t type = size >= sizeof(type) ? load_u32(record) : 0;
 	int err;
 
-	if ((type == PBP_EXEC || type == PBP_BIRTH) && size >= sizeof(struct pbp_process)) {
+	if ((type == PBP_EXEC || type == PBP_BIRTH || type == PBP_FORK) &&
+	    size >= sizeof(struct pbp_process)) {
 		handle_process(session, record);
 		return;
 	}
@@ -124,6 +89,15 @@ static void handle_record(void *context, const void *record, size_t size)
 	err = symbolizer__take(&session->symbolizer, record, size);
 	if (err)
 		session->err = session->err ?: err;
+}
+
+static void update_cpu(struct session *session)
+{
+	const struct processes *processes = &session->follower.processes;
+
+	for (size_t i = 0; i < processes->items.len; i++)
+		if (!processes->items.items[i]->exited)
+			process__update_cpu(processes->items.items[i]);
 }
 
 /* Everything that has come, or comes until then, into the profile. Number of records. */
@@ -140,8 +114,7 @@ static int drain(struct session *session, uint64_t until_ns)
 		engine__send_again(&session->engine, session->symbolizer.wanted.items[i]);
 	session->symbolizer.wanted.len = 0;
 	/* Now, since a process that its parent reaps leaves no figure behind. */
-	for (size_t i = 0; i < session->process_count; i++)
-		process__update_cpu(&session->processes[i]);
+	update_cpu(session);
 	return count;
 }
 
@@ -160,51 +133,25 @@ static void drain_all(struct session *session)
  */
 static void flush_caches(struct session *session)
 {
-	for (size_t i = 0; i < session->process_count; i++) {
-		struct process *process = &session->processes[i];
+	const struct processes *processes = &session->follower.processes;
+
+	for (size_t i = 0; i < processes->items.len; i++) {
+		struct process *process = processes->items.items[i];
 
 		process->epoch++;
 		process->target.layout.epoch = process->epoch;
-		if (process->attached)
+		if (process->attached && !process->exited)
 			engine__set_target(&session->engine, process);
 	}
 	drain_all(session);
 	symbolizer__forget(&session->symbolizer, NULL);
-	for (size_t i = 0; i < session->process_count; i++) {
-		code_cache__clear(&session->processes[i].codes);
-		hmap__clear(&session->processes[i].lines);
+	for (size_t i = 0; i < processes->items.len; i++) {
+		code_cache__clear(&processes->items.items[i]->codes);
+		hmap__clear(&processes->items.items[i]->lines);
 	}
 }
 
 /* --- the loop --- */
-
-static void retry_attach(struct session *session, uint64_t now)
-{
-	for (size_t i = 0; i < session->process_count; i++) {
-		struct process *process = &session->processes[i];
-		char reason[512];
-
-		if (process->attached || process->exited || now < process->retry_ns)
-			continue;
-		if (process__attach(process, reason, sizeof(reason)) == PY_ATTACH_OK) {
-			session_set_target(session, process);
-			continue;
-		}
-		process->retry_ns =
-			now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << min_u64(process->retries, 16));
-		process->retries++;
-	}
-}
-
-static uint64_t next_retry(const struct session *session)
-{
-	uint64_t next = UINT64_MAX;
-
-	for (size_t i = 0; i < session->process_count; i++)
-		if (!session->processes[i].attached && !session->processes[i].exited)
-			next = min_u64(next, session->processes[i].retry_ns);
-	return next;
-}
 
 static void show_progress(struct session *session, uint64_t now)
 {
@@ -228,7 +175,7 @@ static void show_progress(struct session *session, uint64_t now)
 /* Milliseconds until there is something to do without being woken; -1 = nothing. */
 static int next_timeout(const struct session *session, uint64_t now)
 {
-	uint64_t next = next_retry(session);
+	uint64_t next = follower__next_ns(&session->follower);
 
 	if (session->more)
 		return 0;
@@ -257,7 +204,7 @@ static void collect(struct session *session, uint64_t until_ns)
 /* Until when an engine that works while it is called may do so. */
 static uint64_t collect_until(const struct session *session, uint64_t now)
 {
-	uint64_t until = min_u64(now + COLLECT_NS, next_retry(session));
+	uint64_t until = min_u64(now + COLLECT_NS, follower__next_ns(&session->follower));
 
 	if (session->end_ns)
 		until = min_u64(until, session->end_ns);
@@ -277,20 +224,11 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 	return session->signal != 0;
 }
 
-static bool all_exited(const struct session *session)
+static bool is_over(const struct session *session)
 {
-	for (size_t i = 0; i < session->process_count; i++)
-		if (!session->processes[i].exited)
-			return false;
-	return true;
-}
-
-static void handle_exit(struct session *session, struct process *process)
-{
-	process__update_cpu(process);
-	process->exited = true;
-	engine__remove(&session->engine, process); /* the pid can come again */
-	epoll_ctl(session->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
+	if (session->command.pid)
+		return session->first->exited;
+	return !session->config.all && !processes__alive(&session->follower.processes);
 }
 
 static enum session_end sample(struct session *session, void (*snapshot)(void *context), void *context)
@@ -305,16 +243,18 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 			epoll_wait(session->epoll_fd, events, ARRAY_SIZE(events), next_timeout(session, now));
 		bool stop = false;
 
-		now = session_now_ns(CLOCK_MONOTONIC);
+		now = session_now_ns();
 		collect(session, collect_until(session, now));
-		now = session_now_ns(CLOCK_MONOTONIC);
+		now = session_now_ns();
 		for (int i = 0; i < count; i++) {
-			if (events[i].data.u64 == WATCH_SIGNAL)
+			if (events[i].data.u64 == SESSION_WATCH_SIGNAL)
 				stop = handle_signals(session, snapshot, context);
-			else if (events[i].data.u64 >= WATCH_PROCESS)
-				handle_exit(session, &session->processes[events[i].data.u64 - WATCH_PROCESS]);
+			else if (events[i].data.u64 >= FOLLOW_WATCH_MIN)
+				follower__exit(&session->follower,
+					       (struct process *)(uintptr_t)events[i].data.u64);
 		}
-		retry_attach(session, now);
+		follower__turn(&session->follower, now);
+		session->err = session->err ?: session->follower.err;
 		if (now >= session->refresh_ns) {
 			session->refresh_ns = now + SECOND;
 			engine__refresh(&session->engine);
@@ -325,7 +265,7 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 			show_progress(session, now);
 		if (stop)
 			return SESSION_END_SIGNAL;
-		if (all_exited(session))
+		if (is_over(session))
 			return SESSION_END_TARGETS;
 		if (session->end_ns && now >= session->end_ns)
 			return SESSION_END_DURATION;
@@ -336,9 +276,8 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 
 static void stop_sampling(struct session *session, enum session_end end)
 {
-	session->profile.duration_ns = session_now_ns(CLOCK_MONOTONIC) - session->start_ns;
-	for (size_t i = 0; i < session->process_count; i++)
-		process__update_cpu(&session->processes[i]);
+	session->profile.duration_ns = session_now_ns() - session->start_ns;
+	update_cpu(session);
 	engine__stop(&session->engine);
 	drain_all(session);
 	session->end = end;
@@ -356,4 +295,15 @@ enum session_end session__run(struct session *session, void (*snapshot)(void *co
 const struct profile *session__profile(const struct session *session)
 {
 	return &session->profile;
+}
+
+int session__wait_command(struct session *session)
+{
+	int code;
+
+	if (!session->command.pid)
+		return 0;
+	code = command__wait(&session->command);
+	signals__forget_command();
+	return code;
 }

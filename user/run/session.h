@@ -15,8 +15,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum session_by {
+	SESSION_BY_DEFAULT, /* by process if there may be several */
+	SESSION_BY_PROCESS,
+	SESSION_BY_MERGED,
+};
+
 struct session_config {
 	VEC(pid_t) pids;
+	char *const *command; /* to be started and profiled, instead of the pids; NULL: none */
+	bool keep_root;	      /* it is not run as the user who called sudo */
+	bool subprocesses;    /* what they start is profiled, too */
+	bool all;	      /* every Python of the machine is */
+	enum session_by by;
 	uint64_t duration_ns; /* 0 = until stopped or the processes end */
 	uint32_t rate_hz;
 	enum engine_kind engine;
@@ -36,12 +47,14 @@ enum session_error {
 	SESSION_FAILED,
 	SESSION_NOT_PYTHON,
 	SESSION_NOT_PERMITTED,
+	SESSION_COMMAND_NOT_RUN, /* as env: exit codes 126 ... */
+	SESSION_COMMAND_NOT_FOUND, /* ... and 127 */
 };
 
 enum session_end {
 	SESSION_END_DURATION,
 	SESSION_END_SIGNAL,
-	SESSION_END_TARGETS, /* every process has ended */
+	SESSION_END_TARGETS, /* every process has ended, or the command */
 	SESSION_END_ERROR,   /* out of memory and the like; what was sampled so far is there */
 };
 
@@ -52,7 +65,8 @@ enum session_error session__open(struct session **out, const struct session_conf
 
 /*
  * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. From
- * open on, INT, TERM and HUP end the run the first time, and the program the second time (run/signals.h).
+ * open on, INT, TERM and HUP end the run the first time, and the program the second time; with a command, they are its
+ * business (run/signals.h).
  */
 enum session_end session__run(struct session *session, void (*snapshot)(void *context), void *context);
 
@@ -63,6 +77,14 @@ void session__report(struct session *session, struct buf *out);
 
 /* The same for programs, as JSON. */
 void session__report_json(struct session *session, struct buf *out);
+
+/* Waits for the command's end. Its exit code, as a shell gives it; 0 without a command. */
+int session__wait_command(struct session *session);
+
+/* Was any process Python? */
+bool session__found_python(const struct session *session);
+/* Why not, one line. If the command is over, its end is told, too. */
+void session__explain_not_python(const struct session *session, struct buf *out);
 
 /* Why there are no samples, one line. Only if profile->samples is 0. */
 void session__explain_empty(struct session *session, struct buf *out);

@@ -1,20 +1,144 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See session_parts.h. How a run starts and how it is put away. What is not permitted is told before anything
- * else that could fail, and sampling begins when every process is attached.
+ * How a run begins: a command is forked, before anything is set that it would inherit; what is not permitted is
+ * told; what was asked for is attached to, or, where more is to be found than that, only watched; timers start;
+ * and the command is let go.
  */
 #include "base/log.h"
+#include "base/util.h"
 #include "run/session_parts.h"
 #include "run/signals.h"
 
 #include <errno.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #define TRIE_NODES_MAX (1u << 21)
+
+static bool follows(const struct session *session)
+{
+	return session->config.subprocesses || session->config.all;
+}
+
+/* Do processes have to be Python at the start? */
+static bool needs_python(const struct session *session)
+{
+	return !follows(session) && !session->config.command;
+}
+
+static bool by_process(const struct session *session)
+{
+	if (session->config.by != SESSION_BY_DEFAULT)
+		return session->config.by == SESSION_BY_PROCESS;
+	return session->config.pids.len > 1 || follows(session);
+}
+
+/* --- opening --- */
+
+static enum session_error open_command(struct session *session)
+{
+	int err;
+
+	if (!session->config.command)
+		return SESSION_OK;
+	err = command__start(&session->command, session->config.command, session->config.keep_root);
+	if (!err)
+		return SESSION_OK;
+	log_err("cannot start a process: %s", strerror(-err));
+	return SESSION_FAILED;
+}
+
+static enum session_error open_basics(struct session *session)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = SESSION_WATCH_SIGNAL};
+	struct follower *follower = &session->follower;
+
+	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (session->epoll_fd < 0 || profile__init(&session->profile, TRIE_NODES_MAX) ||
+	    symbolizer__init(&session->symbolizer, &session->profile, &follower->processes, by_process(session),
+			     session->config.by_thread) ||
+	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
+		return SESSION_FAILED;
+	follower->config = (struct follow_config){.subprocesses = session->config.subprocesses,
+						  .all = session->config.all,
+						  .no_slot = session->config.no_slot};
+	follower->engine = &session->engine;
+	follower->symbolizer = &session->symbolizer;
+	follower->strings = session->profile.strings;
+	follower->epoll_fd = session->epoll_fd;
+	return SESSION_OK;
+}
+
+static void log_no_process(pid_t pid, int err)
+{
+	char reason[128];
+
+	process__explain_missing(pid, err, reason, sizeof(reason));
+	log_err("cannot profile process %d: %s", pid, reason);
+}
+
+static enum session_error open_process(struct session *session, pid_t pid)
+{
+	struct process *process = calloc(1, sizeof(*process));
+	int err = process ? process__open(process, pid, session->profile.strings) : -ENOMEM;
+
+	if (!err) {
+		process->asked_for = true;
+		err = follower__take(&session->follower, process);
+	}
+	if (!err) {
+		session->first = session->first ?: process;
+		return SESSION_OK;
+	}
+	if (process)
+		process__close(process);
+	free(process);
+	log_no_process(pid, err);
+	return SESSION_FAILED;
+}
+
+static enum session_error open_processes(struct session *session)
+{
+	enum session_error error = SESSION_OK;
+
+	if (session->command.pid)
+		return open_process(session, session->command.pid);
+	for (size_t i = 0; i < session->config.pids.len && !error; i++)
+		error = open_process(session, session->config.pids.items[i]);
+	return error;
+}
+
+/* Before anything else that could fail: what is not permitted is told first. */
+static enum session_error open_engine(struct session *session)
+{
+	const struct session_config *config = &session->config;
+	struct engine_config engine_config = {.kind = config->engine,
+					      .rate_hz = config->rate_hz,
+					      .kernel_frames = config->kernel_frames,
+					      .program = config->program,
+					      .want_names = config->by_thread,
+					      .measure = log_enabled(LOG_DBG),
+					      .follow = follows(session),
+					      .tell_execs = config->all,
+					      .blocking = config->blocking,
+					      .frame_marker = config->frame_marker};
+	char reason[512];
+	int err = engine__open(&session->engine, &engine_config, reason, sizeof(reason));
+
+	if (err) {
+		log_err("%s", reason);
+		return err == -EPERM || err == -EACCES ? SESSION_NOT_PERMITTED : SESSION_FAILED;
+	}
+	if (*reason)
+		log_info("using the readv engine: %s", reason);
+	return SESSION_OK;
+}
+
+/* --- attaching to what was asked for --- */
 
 static enum session_error attach_error(enum py_attach_error error)
 {
@@ -34,66 +158,6 @@ static enum session_error attach_python(struct session *session, struct process 
 	return attach_error(error);
 }
 
-static int watch(struct session *session, int fd, uint64_t id)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u64 = id};
-
-	return epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-static void log_no_process(pid_t pid, int err)
-{
-	char reason[128];
-
-	process__explain_missing(pid, err, reason, sizeof(reason));
-	log_err("cannot profile process %d: %s", pid, reason);
-}
-
-static enum session_error open_processes(struct session *session)
-{
-	const struct session_config *config = &session->config;
-
-	session->processes = calloc(config->pids.len, sizeof(*session->processes));
-	if (!session->processes)
-		return SESSION_FAILED;
-	for (; session->process_count < config->pids.len; session->process_count++) {
-		pid_t pid = config->pids.items[session->process_count];
-		int err = process__open(&session->processes[session->process_count], pid,
-					session->profile.strings);
-
-		if (err) {
-			log_no_process(pid, err);
-			return SESSION_FAILED;
-		}
-		session->processes[session->process_count].no_slot = config->no_slot;
-	}
-	return SESSION_OK;
-}
-
-/* Before anything else that could fail: what is not permitted is told first. */
-static enum session_error open_engine(struct session *session)
-{
-	const struct session_config *config = &session->config;
-	struct engine_config engine_config = {.kind = config->engine,
-					      .rate_hz = config->rate_hz,
-					      .kernel_frames = config->kernel_frames,
-					      .program = config->program,
-					      .want_names = config->by_thread,
-					      .measure = log_enabled(LOG_DBG),
-					      .blocking = config->blocking,
-					      .frame_marker = config->frame_marker};
-	char reason[512];
-	int err = engine__open(&session->engine, &engine_config, reason, sizeof(reason));
-
-	if (err) {
-		log_err("%s", reason);
-		return err == -EPERM || err == -EACCES ? SESSION_NOT_PERMITTED : SESSION_FAILED;
-	}
-	if (*reason)
-		log_info("using the readv engine: %s", reason);
-	return SESSION_OK;
-}
-
 static void warn_of_missing_marker(const struct session *session, const struct process *process)
 {
 	char version[24];
@@ -106,22 +170,23 @@ static void warn_of_missing_marker(const struct session *session, const struct p
 
 static enum session_error attach_processes(struct session *session)
 {
-	for (size_t i = 0; i < session->process_count; i++) {
-		struct process *process = &session->processes[i];
-		enum session_error error = attach_python(session, process);
+	struct processes *processes = &session->follower.processes;
+
+	for (size_t i = 0; i < processes->items.len && needs_python(session); i++) {
+		enum session_error error = attach_python(session, processes->items.items[i]);
 
 		if (error)
 			return error;
-		warn_of_missing_marker(session, process);
-		if (symbolizer__add_process(&session->symbolizer, process) ||
-		    watch(session, process->pidfd, WATCH_PROCESS + i))
-			return SESSION_FAILED;
+		warn_of_missing_marker(session, processes->items.items[i]);
 	}
 	return SESSION_OK;
 }
 
+/* --- starting --- */
+
 static enum session_error prepare_engine(struct session *session)
 {
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = SESSION_WATCH_RING};
 	struct sampler *sampler = session->engine.sampler;
 
 	if (!sampler)
@@ -129,60 +194,94 @@ static enum session_error prepare_engine(struct session *session)
 	session->symbolizer.sampler = sampler;
 	if (*sampler__kernel_notes(sampler))
 		log_info("%s", sampler__kernel_notes(sampler));
-	return watch(session, engine__fd(&session->engine), WATCH_RING) ? SESSION_FAILED : SESSION_OK;
+	return epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, engine__fd(&session->engine), &event)
+		       ? SESSION_FAILED
+		       : SESSION_OK;
+}
+
+static enum session_error explain_start(int err, const struct process *process)
+{
+	const char *why = err == -ESRCH	  ? "it has ended"
+			  : err == -EBUSY ? "another profiler has set frame markers in it"
+					  : strerror(-err);
+
+	if (process)
+		log_err("cannot sample process %d: %s", process->pid, why);
+	else
+		log_err("cannot put timers on the CPUs: %s", why);
+	return err == -EACCES || err == -EPERM ? SESSION_NOT_PERMITTED : SESSION_FAILED;
+}
+
+static enum session_error start_process(struct session *session, struct process *process)
+{
+	int err = engine__add(&session->engine, process);
+
+	process->set_ns = session_now_ns();
+	if (!err && process->attached && !py_target__is_alive(&process->target))
+		follower__exec(&session->follower, process);
+	if (process->attached && session->engine.sampler)
+		symbolizer__prime_tails(&session->symbolizer, process);
+	if (!err && needs_python(session))
+		err = engine__start(&session->engine, process);
+	if (err)
+		return explain_start(err, process);
+	process__update_cpu(process);
+	process->cpu_start_ns = process->cpu_end_ns;
+	return SESSION_OK;
 }
 
 static enum session_error start_timers(struct session *session)
 {
-	for (size_t i = 0; i < session->process_count; i++) {
-		struct process *process = &session->processes[i];
-		int err = session_set_target(session, process);
+	struct processes *processes = &session->follower.processes;
+	int err = needs_python(session) ? 0 : engine__start_all(&session->engine);
+	enum session_error error = err ? explain_start(err, NULL) : SESSION_OK;
 
-		if (process->attached && session->engine.sampler)
-			symbolizer__prime_tails(&session->symbolizer, process);
-		if (!err)
-			err = engine__start(&session->engine, process);
-		if (err) {
-			log_err("cannot sample process %d: %s", process->pid,
-				err == -ESRCH	? "it has ended"
-				: err == -EBUSY ? "another profiler has set frame markers in it"
-						: strerror(-err));
-			return err == -EACCES || err == -EPERM ? SESSION_NOT_PERMITTED : SESSION_FAILED;
-		}
-		process__update_cpu(process);
-		process->cpu_start_ns = process->cpu_end_ns;
+	for (size_t i = 0; i < processes->items.len && !error; i++)
+		error = start_process(session, processes->items.items[i]);
+	if (!error)
+		follower__scan(&session->follower);
+	return error;
+}
+
+static enum session_error release_command(struct session *session)
+{
+	char reason[256];
+	int err;
+
+	if (!session->command.pid)
+		return SESSION_OK;
+	err = command__release(&session->command, reason, sizeof(reason));
+	if (!err) {
+		process__update_command(session->first);
+		return SESSION_OK;
 	}
-	return SESSION_OK;
+	log_err("cannot run %s: %s", session->config.command[0], reason);
+	return command__code(err) == COMMAND_NOT_FOUND ? SESSION_COMMAND_NOT_FOUND : SESSION_COMMAND_NOT_RUN;
 }
 
 enum session_error session__open(struct session **out, const struct session_config *config)
 {
 	struct session *session = calloc(1, sizeof(*session));
-	enum session_error error = SESSION_FAILED;
+	enum session_error error;
 
 	if (!session)
 		return SESSION_FAILED;
 	session->config = *config;
-	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (session->epoll_fd >= 0 && !profile__init(&session->profile, TRIE_NODES_MAX) &&
-	    !symbolizer__init(&session->symbolizer, &session->profile, config->pids.len > 1,
-			      config->by_thread) &&
-	    !watch(session, signals__open(), WATCH_SIGNAL))
-		error = open_processes(session)	  ?:
-			open_engine(session)	  ?:
-			attach_processes(session) ?:
-			prepare_engine(session)	  ?:
-			start_timers(session);
+	session->epoll_fd = -1;
+	error = open_command(session) ?: open_basics(session)	   ?: open_processes(session)
+				      ?: open_engine(session)	   ?: attach_processes(session)
+				      ?: prepare_engine(session)   ?: start_timers(session)
+				      ?: release_command(session);
 	if (error) {
 		session__close(session);
 		return error;
 	}
 	/* What loading the program took is a multiple of what a run needs. */
 	malloc_trim(0);
-	session->start_ns = session_now_ns(CLOCK_MONOTONIC);
-	session->profile.start_realtime_ns = session_now_ns(CLOCK_REALTIME);
-	session->profile.period_ns = SECOND / config->rate_hz;
-	session->profile.command = session->processes[0].command;
+	session->start_ns = session_now_ns();
+	session->profile.start_realtime_ns = session_now_realtime_ns();
+	session->profile.period_ns = 1000000000ull / config->rate_hz;
+	session->profile.command = session->first ? session->first->command : "";
 	*out = session;
 	return SESSION_OK;
 }
@@ -192,12 +291,12 @@ void session__close(struct session *session)
 	if (!session)
 		return;
 	engine__close(&session->engine);
-	for (size_t i = 0; i < session->process_count; i++)
-		process__close(&session->processes[i]);
-	free(session->processes);
 	symbolizer__free(&session->symbolizer);
+	follower__free(&session->follower);
 	profile__free(&session->profile);
+	command__close(&session->command);
 	signals__close();
+	vec__free(&session->told);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);
 	free(session);

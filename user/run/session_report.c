@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* See session_parts.h. What a run has to tell of itself; run/report.h puts it into words. */
+/*
+ * The account of a run, as session.h has it: what the engine, the symbolizer and the processes have counted.
+ */
+#include "base/log.h"
 #include "run/report.h"
 #include "run/session_parts.h"
 
@@ -15,7 +18,10 @@ static const char *end_text(const struct session *session)
 		       : session->signal == SIGTERM ? "stopped by SIGTERM"
 						    : "stopped by SIGHUP";
 	case SESSION_END_TARGETS:
-		return session->process_count == 1 ? "the process has ended" : "all processes have ended";
+		return session->command.pid		  ? "the command has ended"
+		       : session->config.pids.len == 1 && !session->config.subprocesses
+			       ? "the process has ended"
+			       : "all processes have ended";
 	case SESSION_END_ERROR:
 		break;
 	}
@@ -41,11 +47,41 @@ static void fill_engine_part(struct session *session, struct report *report)
 	report->lost_process = counters[PBP_COUNTER_LOST_PROCESS];
 }
 
+static bool is_python(const struct process *process)
+{
+	return process->python || process->samples;
+}
+
+/* Of those that were found, the Pythons. */
+static void choose_told(struct session *session, struct report *report)
+{
+	const struct processes *processes = &session->follower.processes;
+
+	session->told.len = 0;
+	report->other_processes = processes->past.others;
+	for (size_t i = 0; i < processes->items.len; i++) {
+		struct process *process = processes->items.items[i];
+
+		if (!report->followed || is_python(process)) {
+			if (vec__push(&session->told, process))
+				report->past.pythons++;
+		} else {
+			report->other_processes++;
+		}
+	}
+	report->processes = session->told.items;
+	report->process_count = session->told.len;
+}
+
 static void fill_report(struct session *session, struct report *report)
 {
 	*report = (struct report){
-		.processes = session->processes,
-		.process_count = session->process_count,
+		.followed = session->config.subprocesses || session->config.all,
+		.past = session->follower.processes.past,
+		.denied = session->follower.denied,
+		.unsupported = session->follower.unsupported,
+		.unopened = session->follower.unopened,
+		.reads = session->follower.processes.past.reads,
 		.counts = session->symbolizer.counts,
 		.rate_hz = session->config.rate_hz,
 		.wall_ns = session->profile.duration_ns,
@@ -54,8 +90,9 @@ static void fill_report(struct session *session, struct report *report)
 	};
 	report->loss_count = engine__losses(&session->engine, report->losses);
 	report->with_stats = session->config.stats;
-	for (size_t i = 0; i < session->process_count; i++)
-		process__add_reads(&session->processes[i], &report->reads);
+	for (size_t i = 0; i < session->follower.processes.items.len; i++)
+		process__add_reads(session->follower.processes.items.items[i], &report->reads);
+	choose_told(session, report);
 	fill_engine_part(session, report);
 }
 
@@ -81,4 +118,32 @@ void session__explain_empty(struct session *session, struct buf *out)
 
 	fill_report(session, &report);
 	report__explain_empty(&report, out);
+}
+
+bool session__found_python(const struct session *session)
+{
+	const struct processes *processes = &session->follower.processes;
+
+	for (size_t i = 0; i < processes->items.len; i++)
+		if (is_python(processes->items.items[i]))
+			return true;
+	return processes->past.pythons;
+}
+
+void session__explain_not_python(const struct session *session, struct buf *out)
+{
+	const struct command *command = &session->command;
+
+	if (session->config.all) {
+		buf__adds(out, "no Python process was found");
+	} else if (session->config.subprocesses) {
+		buf__addf(out, "no Python was found in process %d (%s) and what it started", session->first->pid,
+			  session->first->command);
+	} else {
+		buf__addf(out, "no Python was found in process %d (%s)", session->first->pid,
+			  session->first->command);
+		buf__adds(out, "; if it starts one, use --subprocesses");
+	}
+	if (command->over)
+		buf__addf(out, "; the command ended with %s", command__status_text(command));
 }

@@ -16,6 +16,7 @@
 static struct {
 	int wake_fd;
 	volatile sig_atomic_t stop, snapshot;
+	volatile sig_atomic_t command; /* pid */
 } signals = {.wake_fd = -1};
 
 static void note_signal(int signal)
@@ -30,6 +31,25 @@ static void note_signal(int signal)
 	if (write(signals.wake_fd, &one, sizeof(one)) < 0)
 		signals.stop = signal; /* cannot be: the loop then sees it at its next turn */
 	errno = saved;
+}
+
+/* What a terminal sends, it sends to the command, too. */
+static void pass_on(int signal, siginfo_t *info, void *context)
+{
+	int saved = errno;
+
+	if (signals.command && info->si_code <= 0)
+		kill(signals.command, signal);
+	errno = saved;
+}
+
+static void catch_for_command(void)
+{
+	static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
+
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(*passed_on); i++)
+		sigaction(passed_on[i], &action, NULL);
 }
 
 static void catch_signal(int signal, int flags)
@@ -50,17 +70,22 @@ static bool is_ignored(int signal)
 	return !sigaction(signal, NULL, &old) && old.sa_handler == SIG_IGN;
 }
 
-int signals__open(void)
+int signals__open(pid_t command)
 {
 	signals.stop = signals.snapshot = 0;
 	signals.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (signals.wake_fd < 0)
 		return -errno;
+	catch_signal(SIGUSR1, SA_RESTART);
+	signals.command = command;
+	if (command) {
+		catch_for_command();
+		return signals.wake_fd;
+	}
 	catch_signal(SIGINT, SA_RESETHAND);
 	catch_signal(SIGTERM, SA_RESETHAND);
 	if (!is_ignored(SIGHUP))
 		catch_signal(SIGHUP, SA_RESETHAND);
-	catch_signal(SIGUSR1, SA_RESTART);
 	return signals.wake_fd;
 }
 
@@ -73,6 +98,11 @@ int signals__take(bool *snapshot)
 	*snapshot = signals.snapshot;
 	signals.snapshot = 0;
 	return signals.stop;
+}
+
+void signals__forget_command(void)
+{
+	signals.command = 0;
 }
 
 void signals__close(void)

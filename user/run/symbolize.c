@@ -33,31 +33,21 @@ static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)
 	return frame_table__add(&symbolizer->profile->frames, &frame);
 }
 
-int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, bool by_process, bool by_thread)
+int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, struct processes *processes,
+		     bool by_process, bool by_thread)
 {
 	*symbolizer =
-		(struct symbolizer){.profile = profile, .by_process = by_process, .by_thread = by_thread};
+		(struct symbolizer){.profile = profile, .processes = processes, .by_process = by_process,
+				    .by_thread = by_thread};
 	symbolizer->no_python = special_frame(symbolizer, "[no Python frames]");
 	symbolizer->unverified = special_frame(symbolizer, "[callers not verified]");
 	symbolizer->truncated = special_frame(symbolizer, "[truncated]");
 	symbolizer->unreadable = special_frame(symbolizer, "[code freed before it was read]");
+	symbolizer->exited = special_frame(symbolizer, "[exited]");
 	/* Made first, so that it is there when the trie has become full. */
 	symbolizer->beyond = special_frame(symbolizer, "[beyond the profile's size limit]");
 	symbolizer->pruned = trie__child(&profile->trie, TRIE_ROOT, symbolizer->beyond);
 	return symbolizer->beyond == UINT32_MAX || symbolizer->pruned == TRIE_FULL ? -ENOMEM : 0;
-}
-
-int symbolizer__add_process(struct symbolizer *symbolizer, struct process *process)
-{
-	return vec__push(&symbolizer->processes, process);
-}
-
-static struct process *find_process(const struct symbolizer *symbolizer, uint32_t pid)
-{
-	for (size_t i = 0; i < symbolizer->processes.len; i++)
-		if (symbolizer->processes.items[i]->pid == (pid_t)pid)
-			return symbolizer->processes.items[i];
-	return NULL;
 }
 
 static struct stack *find_stack(const struct symbolizer *symbolizer, uint64_t id)
@@ -102,7 +92,7 @@ static int take_stack(struct symbolizer *symbolizer, const struct pbp_stack *rec
 		return -EINVAL;
 	if (known)
 		return retake_stack(symbolizer, known, record);
-	stack.process = find_process(symbolizer, record->tgid);
+	stack.process = processes__find(symbolizer->processes, record->tgid);
 	if (!stack.process)
 		return 0;
 	err = keep_raw(&stack, record);
@@ -115,12 +105,13 @@ static int take_stack(struct symbolizer *symbolizer, const struct pbp_stack *rec
 	else
 		free(stack.raw);
 	symbolizer->stored_frames += stack.count;
+	stack.process->stacks++;
 	return err;
 }
 
 static int take_code(struct symbolizer *symbolizer, const struct pbp_code *record)
 {
-	struct process *process = find_process(symbolizer, record->tgid);
+	struct process *process = processes__find(symbolizer->processes, record->tgid);
 
 	return process ? code_cache__offer(&process->codes, record) : 0;
 }
@@ -194,6 +185,12 @@ static uint32_t interp_frame(struct symbolizer *symbolizer, uint64_t id)
 	return special_frame(symbolizer, text);
 }
 
+/* Nothing more is to be read of the program that was sampled. */
+static bool is_over(const struct process *process)
+{
+	return process->exited || process->gone || !process->attached;
+}
+
 /* Frame id of a raw frame; UINT32_MAX for one that is not to be shown. */
 static uint32_t raw_frame_id(struct symbolizer *symbolizer, struct process *process,
 			     const struct pbp_frame *raw, uint32_t *code_index)
@@ -209,7 +206,7 @@ static uint32_t raw_frame_id(struct symbolizer *symbolizer, struct process *proc
 	if (state == PY_CODE_SHIM)
 		return UINT32_MAX;
 	if (state != PY_CODE_OK)
-		return symbolizer->unreadable;
+		return is_over(process) ? symbolizer->exited : symbolizer->unreadable;
 	*code_index = index;
 	return raw->flags & PBP_FRAME_MOVED ? frame_of(symbolizer, process, index, PY_LASTI_UNKNOWN, false)
 					    : frame_at(symbolizer, process, index, raw->instr, false);
@@ -225,11 +222,13 @@ static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
 	stack->path = path;
 	stack->path_len = 0;
 	stack->root = UINT32_MAX;
-	stack->unreadable = false;
+	stack->unreadable = stack->exited = false;
 	for (uint32_t i = stack->count; i-- > 0;) {
 		id = raw_frame_id(symbolizer, stack->process, &stack->raw[i], &code_index);
 		if (id == symbolizer->unreadable)
 			stack->unreadable = true;
+		if (id == symbolizer->exited)
+			stack->exited = true;
 		if (i == 0 && code_index != PY_CODE_NONE)
 			stack->leaf_code = code_index;
 		else if (id != UINT32_MAX)
@@ -271,7 +270,8 @@ static int load_codes(struct symbolizer *symbolizer, struct process *process)
 	}
 	if (!err)
 		err = code_cache__load(&process->codes, &process->target, frames.items, frames.len,
-				       process->attached);
+				       process->attached && !process->exited);
+	process->gone |= err == -ESRCH;
 	vec__free(&frames);
 	/* A process that is gone leaves its unknown code objects unreadable, which is counted. */
 	return err == -ENOMEM ? err : 0;
@@ -284,8 +284,12 @@ static int resolve_stacks(struct symbolizer *symbolizer)
 
 	if (!unresolved_stack(symbolizer, 0))
 		return 0;
-	for (size_t i = 0; i < symbolizer->processes.len && !err; i++)
-		err = load_codes(symbolizer, symbolizer->processes.items[i]);
+	for (size_t i = 0; (stack = unresolved_stack(symbolizer, i)) && !err; i++) {
+		if (stack->process->batch == symbolizer->batch)
+			continue;
+		stack->process->batch = symbolizer->batch;
+		err = load_codes(symbolizer, stack->process);
+	}
 	for (size_t i = 0; (stack = unresolved_stack(symbolizer, i)) && !err; i++)
 		err = resolve_stack(symbolizer, stack);
 	symbolizer->resolved = symbolizer->stacks.len;
@@ -319,15 +323,16 @@ static uint32_t make_root(struct symbolizer *symbolizer, const struct process *p
 	return node;
 }
 
-static uint64_t root_key(const struct symbolizer *symbolizer, const struct pbp_sample *sample)
+static uint64_t root_key(const struct symbolizer *symbolizer, const struct process *process,
+			 const struct pbp_sample *sample)
 {
-	uint64_t key = (uint64_t)sample->tgid << 32, name[2];
+	uint64_t key = (uint64_t)process->serial << 32 | process->renamed, name[2];
 
 	if (!symbolizer->by_thread)
 		return key;
 	/* The name too: tids are reused, and threads renamed. */
 	memcpy(name, sample->comm, sizeof(name));
-	return hmap_mix(hmap_mix(key | sample->tid) ^ name[0]) ^ hmap_mix(name[1]);
+	return hmap_mix(hmap_mix(hmap_mix(key) ^ sample->tid) ^ name[0]) ^ hmap_mix(name[1]);
 }
 
 static uint32_t root_of(struct symbolizer *symbolizer, const struct process *process,
@@ -339,7 +344,7 @@ static uint32_t root_of(struct symbolizer *symbolizer, const struct process *pro
 
 	if (!symbolizer->by_process && !symbolizer->by_thread)
 		return TRIE_ROOT;
-	key = root_key(symbolizer, sample);
+	key = root_key(symbolizer, process, sample);
 	known = hmap__get(&symbolizer->roots, key);
 	if (known)
 		return *known;
@@ -527,6 +532,7 @@ static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stac
 			       : trie__child(trie, node, symbolizer->no_python);
 	}
 	symbolizer->counts.unreadable += stack->unreadable;
+	symbolizer->counts.exited += stack->exited;
 	symbolizer->counts.truncated += stack->truncated;
 	if (node != TRIE_FULL && stack->truncated)
 		node = trie__child(trie, node, symbolizer->truncated);
@@ -537,14 +543,25 @@ static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stac
 	return node;
 }
 
+/* May turn out to be Python, or not. */
+static bool is_unknown(const struct process *process)
+{
+	return !process->python;
+}
+
 static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *sample)
 {
-	const struct process *process = find_process(symbolizer, sample->tgid);
+	struct process *process = processes__find(symbolizer->processes, sample->tgid);
 	struct stack *stack = sample->stack_id ? find_stack(symbolizer, sample->stack_id) : NULL;
 	uint32_t node;
 
 	if (!process)
 		return; /* not asked for */
+	if (is_unknown(process) && sample->status == PBP_STATUS_NO_TARGET) {
+		process->skipped++;
+		symbolizer->counts.skipped++;
+		return;
+	}
 	if (sample->stack_id && (!stack || stack->process != process)) {
 		symbolizer->counts.unknown_stack++;
 		return;
@@ -559,19 +576,31 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 	}
 	trie__add(&symbolizer->profile->trie, node, 1);
 	symbolizer->profile->samples++;
+	process->samples++;
+}
+
+void symbolizer__admit(struct symbolizer *symbolizer, struct process *process)
+{
+	struct pbp_sample sample = {.tgid = process->pid, .tid = process->pid, .status = PBP_STATUS_NO_TARGET};
+
+	symbolizer->counts.skipped -= process->skipped;
+	for (; process->skipped; process->skipped--)
+		add_sample(symbolizer, &sample);
 }
 
 int symbolizer__flush_batch(struct symbolizer *symbolizer)
 {
 	int err;
 
-	for (size_t i = 0; i < symbolizer->processes.len; i++) {
-		struct process *process = symbolizer->processes.items[i];
+	if (!symbolizer->samples.len && !unresolved_stack(symbolizer, 0))
+		return 0;
+	symbolizer->batch++;
+	for (size_t i = 0; i < symbolizer->processes->items.len; i++) {
+		struct process *process = symbolizer->processes->items.items[i];
 
-		code_cache__begin_batch(&process->codes, &process->target, process->attached);
+		code_cache__begin_batch(&process->codes, &process->target, process->attached && !process->exited);
 	}
 	err = resolve_stacks(symbolizer);
-	symbolizer->batch++;
 	symbolizer->batch_start_ns = proc__own_cpu_ns();
 	symbolizer->tails.len = 0;
 	for (size_t i = 0; i < symbolizer->samples.len && !err; i++)
@@ -587,8 +616,8 @@ bool symbolizer__is_full(const struct symbolizer *symbolizer)
 	if (symbolizer->stacks.len > STACKS_MAX || symbolizer->stored_frames > STORED_FRAMES_MAX ||
 	    symbolizer->tail_nodes.len > TAIL_NODES_MAX)
 		return true;
-	for (size_t i = 0; i < symbolizer->processes.len; i++) {
-		const struct code_cache *codes = &symbolizer->processes.items[i]->codes;
+	for (size_t i = 0; i < symbolizer->processes->items.len; i++) {
+		const struct code_cache *codes = &symbolizer->processes->items.items[i]->codes;
 
 		if (codes->codes.len > CODES_MAX || codes->table_bytes > TABLE_BYTES_MAX)
 			return true;
@@ -599,6 +628,7 @@ bool symbolizer__is_full(const struct symbolizer *symbolizer)
 static void free_stack(struct symbolizer *symbolizer, struct stack *stack)
 {
 	symbolizer->stored_frames -= stack->count;
+	stack->process->stacks--;
 	free(stack->raw);
 	free(stack->path);
 }
@@ -607,6 +637,8 @@ void symbolizer__forget(struct symbolizer *symbolizer, const struct process *onl
 {
 	size_t kept = 0;
 
+	if (only && !only->stacks)
+		return;
 	hmap__clear(&symbolizer->stack_index);
 	hmap__clear(&symbolizer->tail_nodes);
 	symbolizer->reread.len = symbolizer->wanted.len = 0;
@@ -631,7 +663,6 @@ void symbolizer__free(struct symbolizer *symbolizer)
 	vec__free(&symbolizer->wanted);
 	vec__free(&symbolizer->samples);
 	vec__free(&symbolizer->tails);
-	vec__free(&symbolizer->processes);
 	hmap__free(&symbolizer->stack_index);
 	hmap__free(&symbolizer->roots);
 	hmap__free(&symbolizer->tail_nodes);

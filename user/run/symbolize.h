@@ -9,7 +9,7 @@
 #include "agg/profile.h"
 #include "base/hmap.h"
 #include "base/vec.h"
-#include "run/process.h"
+#include "run/processes.h"
 #include "run/sampler.h"
 
 #include "pybpfprof.h"
@@ -26,9 +26,11 @@ struct symbolize_counts {
 	uint64_t truncated;		   /* deeper than any limit: base missing */
 	uint64_t unverified;		   /* tail could not be proved to belong: callers left out */
 	uint64_t unreadable;		   /* with a function that was freed before it could be read */
+	uint64_t exited;		   /* with a function of a process that had ended before it could be read */
 	uint64_t approximate;	/* in code made by the JIT, so that the line may be a former one */
 	uint64_t pruned;	/* put under one node, since the profile had reached its size limit */
 	uint64_t unknown_stack; /* lost: the stack was not there (any more) */
+	uint64_t skipped;	/* not asked for: of processes that were never found to be Python */
 	uint64_t attached, collecting, raising, in_kernel;
 };
 
@@ -40,7 +42,7 @@ struct stack {
 	uint32_t path_len;
 	uint32_t count;	    /* raw frames */
 	uint32_t leaf_code; /* index in process->codes; PY_CODE_NONE: the path is all there is */
-	bool unreadable, truncated;
+	bool unreadable, exited, truncated;
 	uint8_t looks;	       /* times that one of its code objects was gone */
 	struct pbp_frame last; /* outermost raw frame: what a tail hangs from */
 	/* the node of `path` under the root it was last seen with */
@@ -59,7 +61,7 @@ struct tail_use {
 struct symbolizer {
 	struct profile *profile;	 /* borrowed */
 	struct sampler *sampler;	 /* borrowed; told which frames to look at in tails */
-	VEC(struct process *) processes; /* borrowed */
+	struct processes *processes;	 /* borrowed */
 	bool by_process, by_thread;	 /* roots of the trie */
 	struct hmap stack_index;	 /* id -> index in stacks */
 	VEC(struct stack) stacks;
@@ -71,15 +73,15 @@ struct symbolizer {
 	struct hmap roots;		/* root_key() of a sample -> trie node */
 	struct hmap tail_nodes;		/* hash of a tail and its root -> trie node */
 	VEC(struct tail_use) tails;	/* the tails of this batch */
-	uint32_t no_python, unverified, truncated, unreadable, beyond; /* special frames */
+	uint32_t no_python, unverified, truncated, unreadable, exited, beyond; /* special frames */
 	uint32_t pruned;					       /* a node */
 	uint64_t batch, batch_start_ns;
 	struct symbolize_counts counts;
 };
 
 /* 0 or -ENOMEM. */
-int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, bool by_process, bool by_thread);
-int symbolizer__add_process(struct symbolizer *symbolizer, struct process *process);
+int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, struct processes *processes,
+		     bool by_process, bool by_thread);
 
 /* Threads that are deep already: tell the kernel side what to look at in their tails. */
 void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *process);
@@ -98,5 +100,11 @@ int symbolizer__flush_batch(struct symbolizer *symbolizer);
  */
 bool symbolizer__is_full(const struct symbolizer *symbolizer);
 void symbolizer__forget(struct symbolizer *symbolizer, const struct process *only); /* NULL: all */
+
+/*
+ * A process that was found is Python: what was sampled of it before joins the profile. Of one that is not, it stays
+ * out of it.
+ */
+void symbolizer__admit(struct symbolizer *symbolizer, struct process *process);
 
 void symbolizer__free(struct symbolizer *symbolizer);

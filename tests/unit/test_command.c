@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Commands that are started: held, let go, and how they end.
+ */
+#include "os/command.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define argv(...) ((char *const[]){__VA_ARGS__, NULL})
+
+static struct command command;
+static char reason[256];
+
+static void stop(void)
+{
+	command__close(&command);
+}
+
+TestSuite(command, .fini = stop, .timeout = 60);
+
+static void start(char *const *argv)
+{
+	cr_assert_eq(command__start(&command, argv, false), 0);
+	cr_assert_gt(command.pid, 0);
+}
+
+static int run(char *const *argv)
+{
+	start(argv);
+	cr_assert_eq(command__release(&command, reason, sizeof(reason)), 0, "%s", reason);
+	return command__wait(&command);
+}
+
+Test(command, exit_codes)
+{
+	cr_expect_eq(run(argv("true")), 0);
+	cr_expect_str_eq(command__status_text(&command), "exit code 0");
+	cr_expect_eq(run(argv("sh", "-c", "exit 3")), 3);
+	cr_expect_str_eq(command__status_text(&command), "exit code 3");
+	cr_expect_eq(command__wait(&command), 3, "once more");
+	cr_expect_eq(run(argv("sh", "-c", "kill -9 $$")), 128 + SIGKILL);
+	cr_expect(strstr(command__status_text(&command), "signal 9"), "%s", command__status_text(&command));
+}
+
+Test(command, what_cannot_be_run)
+{
+	int err;
+
+	start(argv("/no/such/command"));
+	err = command__release(&command, reason, sizeof(reason));
+	cr_expect_eq(err, -ENOENT);
+	cr_expect_eq(command__code(err), COMMAND_NOT_FOUND);
+	cr_expect_eq(command__wait(&command), COMMAND_NOT_FOUND);
+	start(argv("/"));
+	err = command__release(&command, reason, sizeof(reason));
+	cr_expect_eq(command__code(err), COMMAND_NOT_RUN);
+	cr_expect(*reason);
+}
+
+/* Until it is let go it has not begun; if it never is, it never does. */
+Test(command, held)
+{
+	char path[] = "/tmp/pybpfprof-command-XXXXXX";
+	int fd = mkstemp(path);
+	struct stat stat;
+
+	cr_assert(fd >= 0 && !unlink(path));
+	start(argv("touch", path));
+	usleep(100000);
+	cr_expect_lt(access(path, F_OK), 0);
+	command__close(&command);
+	cr_expect_lt(access(path, F_OK), 0);
+	cr_expect_eq(run(argv("touch", path)), 0);
+	cr_expect_eq(fstatat(AT_FDCWD, path, &stat, 0), 0);
+	unlink(path);
+	close(fd);
+}
+
+Test(command, killed_while_held)
+{
+	start(argv("true"));
+	command__signal(&command, SIGTERM);
+	usleep(100000);
+	signal(SIGPIPE, SIG_IGN);
+	cr_expect_eq(command__release(&command, reason, sizeof(reason)), 0);
+	cr_expect_eq(command__wait(&command), 128 + SIGTERM);
+	cr_expect_str_eq(command__status_text(&command), "signal 15 (Terminated)");
+}
+
+/* It gets the descriptors that its caller's caller left open, and none of ours. */
+Test(command, descriptors)
+{
+	int theirs = open("/dev/null", O_RDONLY), ours = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	char script[160];
+
+	cr_assert(theirs >= 0 && ours >= 0);
+	snprintf(script, sizeof(script), "[ -e /proc/self/fd/%d ] && [ ! -e /proc/self/fd/%d ]", theirs, ours);
+	cr_expect_eq(run(argv("sh", "-c", script)), 0);
+	start(argv("sh", "-c", script));
+	snprintf(script, sizeof(script), "[ ! -e /proc/self/fd/%d ] && [ ! -e /proc/self/fd/%d ]", command.hold_fd,
+		 command.error_fd);
+	command__close(&command);
+	cr_expect_eq(run(argv("sh", "-c", script)), 0);
+}
+
+/* Only root under sudo has another user to become. */
+Test(command, caller_of_sudo)
+{
+	const char *const script = "[ $(id -u):$(id -g) = 65534:65534 ]";
+
+	if (geteuid())
+		cr_skip("only root can become another user");
+	setenv("SUDO_UID", "65534", 1);
+	setenv("SUDO_GID", "65534", 1);
+	cr_expect_eq(run(argv("sh", "-c", (char *)script)), 0);
+	cr_expect_eq(run(argv("sh", "-c", "[ \"$USER\" = nobody ] && [ \"$LOGNAME\" = nobody ]")), 0);
+	cr_assert_eq(command__start(&command, argv("sh", "-c", "[ $(id -u) = 0 ]"), true), 0);
+	cr_assert_eq(command__release(&command, reason, sizeof(reason)), 0);
+	cr_expect_eq(command__wait(&command), 0, "kept");
+	setenv("SUDO_UID", "12x", 1);
+	cr_expect_eq(run(argv("sh", "-c", "[ $(id -u) = 0 ]")), 0, "no user");
+}

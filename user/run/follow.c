@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See follow.h. With BPF, forks and execs are told by the kernel side, which samples what a target forks from its
+ * first instant, and processes that were there before are found by a pass over /proc. Without, new numbers of
+ * processes are looked at as they are given out.
+ */
+#include "run/follow.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "os/proc.h"
+#include "os/tree.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS		 1000000ull
+#define SECOND		 (1000 * MS)
+#define RETRY_FIRST_NS	 (5 * MS) /* looking for Python after an exec: this long between the first tries ... */
+#define RETRY_MOST_NS	 SECOND	  /* ... doubling up to this */
+#define STARTING_NS	 (2 * MS) /* a Python that is starting is ready soon ... */
+#define STARTING_RETRIES 100	  /* ... or else something holds it up */
+#define RETRIES_QUICK	 10	  /* of one that was found; then it is something else, which may load Python one day ... */
+#define RETRY_SLOW_NS	 (5 * SECOND) /* ... and is looked at now and then */
+#define TURN_NS		 (20 * MS)    /* of attaching, then samples are looked at again */
+#define POLL_NS		 (10 * MS)    /* between looks for new processes, without BPF */
+#define NUMBERS_MAX	 4096	      /* new ones that are looked at one by one */
+#define LINGER_NS	 (SECOND / 2) /* from the end of a process to when the last of its samples must have come */
+#define SCANS_MAX	 8
+#define WARNINGS_MAX	 5
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * SECOND + time.tv_nsec;
+}
+
+static bool follows(const struct follower *follower)
+{
+	return follower->config.subprocesses || follower->config.all;
+}
+
+static void note_error(struct follower *follower, int err)
+{
+	follower->err = follower->err ?: err;
+}
+
+static void flush(struct follower *follower)
+{
+	note_error(follower, symbolizer__flush_batch(follower->symbolizer));
+}
+
+int follower__take(struct follower *follower, struct process *process)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uintptr_t)process};
+	int err = processes__add(&follower->processes, process);
+
+	process->no_slot = follower->config.no_slot;
+	if (err || process->pidfd < 0)
+		return err;
+	/* Without it the process is found to be gone when it is read. */
+	if (epoll_ctl(follower->epoll_fd, EPOLL_CTL_ADD, process->pidfd, &event))
+		log_dbg("follow", "cannot watch process %d: %s", process->pid, strerror(errno));
+	return 0;
+}
+
+int follower__set_target(struct follower *follower, struct process *process)
+{
+	int err = engine__set_target(follower->engine, process);
+
+	process->set_ns = now_ns();
+	if (!err && !process->inherited && !py_target__is_alive(&process->target))
+		follower__exec(follower, process);
+	return err;
+}
+
+/* --- what happens to one --- */
+
+/*
+ * The program that ran until now is gone: what was sampled of it is named from what is known, then all is
+ * forgotten. What comes may have threads, and other privileges, at which the kernel takes timers on threads
+ * away.
+ */
+void follower__exec(struct follower *follower, struct process *process)
+{
+	process->attached = false;
+	engine__unset_target(follower->engine, process);
+	flush(follower);
+	symbolizer__forget(follower->symbolizer, process);
+	process->execs += process->python && !process->inherited;
+	process->python &= process->asked_for;
+	process->inherited = process->gone = false;
+	process__forget(process);
+	process__update_command(process);
+	if (!follows(follower))
+		engine__watch_threads(follower->engine);
+	process->retries = 0;
+	process->retry_ns = now_ns() + RETRY_FIRST_NS;
+}
+
+void follower__exit(struct follower *follower, struct process *process)
+{
+	if (process->exited)
+		return;
+	process__update_cpu(process);
+	engine__remove(follower->engine, process); /* the pid can come again */
+	if (process->pidfd >= 0)
+		epoll_ctl(follower->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
+	processes__end(&follower->processes, process, now_ns());
+}
+
+/* What its parent is, it is too: if it has called no exec since, as far as can be told. */
+static bool is_fork_of(const struct process *process, const struct process *parent, uint32_t epoch)
+{
+	int same;
+
+	if (!parent || !parent->attached)
+		return false;
+	same = process->gone ? -ESRCH : proc__same_exec(process->pid, parent->pid);
+	/* The kernel side knows that it was, and of an exec there is a record to come. */
+	return same == 1 || (same < 0 && epoch);
+}
+
+static bool lives(const struct process *process)
+{
+	struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
+
+	return process->pidfd >= 0 && !poll(&end, 1, 0);
+}
+
+/* `epoch`: as the kernel side, which samples it already, was told of it; 0: it was found by us. */
+static void found(struct follower *follower, pid_t pid, struct process *parent, uint32_t epoch, bool is_new)
+{
+	struct process *process = processes__find(&follower->processes, pid);
+	int err;
+
+	if (process && !process->exited && lives(process))
+		return; /* a pass over /proc came first */
+	if (process) {
+		flush(follower); /* the samples up to now are those of the one that had the pid before */
+		follower__exit(follower, process);
+	}
+	process = calloc(1, sizeof(*process));
+	if (!process) {
+		note_error(follower, -ENOMEM);
+		return;
+	}
+	err = process__open(process, pid, follower->strings);
+	/* It lived, and may have been sampled. */
+	process->gone = err == -ESRCH && epoch;
+	if (process->gone)
+		err = 0;
+	err = err ?: follower__take(follower, process);
+	if (err) {
+		follower->unopened += err != -ESRCH;
+		process__close(process);
+		free(process);
+		return;
+	}
+	if (is_new)
+		process->cpu_start_ns = 0;
+	if (epoch)
+		process->epoch = process->engine_epoch = process->target.layout.epoch = epoch;
+	if (is_fork_of(process, parent, epoch))
+		process__inherit(process, parent, process->epoch);
+	process->retry_ns = now_ns() + (is_new ? STARTING_NS : 0);
+	if (process->gone)
+		follower__exit(follower, process);
+	else if (process->attached && epoch)
+		err = follower__set_target(follower, process);
+	else if (!epoch)
+		err = engine__add(follower->engine, process);
+	if (err && err != -ESRCH)
+		log_dbg("follow", "process %d: %s", pid, strerror(-err));
+}
+
+void follower__handle(struct follower *follower, const struct pbp_process *record)
+{
+	struct process *process = processes__find(&follower->processes, record->tgid);
+
+	if (record->type == PBP_FORK)
+		found(follower, record->tgid, processes__find(&follower->processes, record->parent), record->epoch,
+		      true);
+	else if (process && !process->exited)
+		follower__exec(follower, process);
+	else if (follower->config.all)
+		found(follower, record->tgid, NULL, 0, true);
+}
+
+/* --- looking for Python --- */
+
+static void warn(struct follower *follower, const struct process *process, const char *reason)
+{
+	if (follower->denied + follower->unsupported <= WARNINGS_MAX)
+		log_warn("process %d (%s) is not profiled: %s", process->pid, process->command, reason);
+}
+
+/* Where every process is looked at, one that is not Python soon is none of our business; an exec is told anew. */
+static void give_up(struct follower *follower, struct process *process)
+{
+	process->retry_ns = UINT64_MAX;
+	if (follower->config.all && !process->asked_for && !process->python)
+		follower__exit(follower, process);
+}
+
+static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)
+{
+	uint32_t retries = process->retries++;
+
+	switch (process->error) {
+	case PY_ATTACH_DENIED:
+	case PY_ATTACH_UNSUPPORTED:
+		if (process->error == PY_ATTACH_DENIED)
+			follower->denied++;
+		else
+			follower->unsupported++;
+		warn(follower, process, reason);
+		give_up(follower, process);
+		return;
+	case PY_ATTACH_STARTING:
+		process->retry_ns = now + (retries < STARTING_RETRIES ? STARTING_NS : RETRY_MOST_NS);
+		return;
+	default:
+		break;
+	}
+	process->retry_ns = now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << min_u64(retries, 16));
+	if (process->asked_for || retries < RETRIES_QUICK)
+		return;
+	process->retry_ns = now + RETRY_SLOW_NS;
+	if (follower->config.all)
+		give_up(follower, process);
+}
+
+static void attach(struct follower *follower, struct process *process)
+{
+	char reason[512];
+	int err;
+
+	if (process__attach(process, reason, sizeof(reason)) != PY_ATTACH_OK) {
+		schedule(follower, process, now_ns(), reason);
+		return;
+	}
+	symbolizer__admit(follower->symbolizer, process);
+	err = follower__set_target(follower, process);
+	if (err == -EBUSY)
+		log_warn("process %d: another profiler has set frame markers in it", process->pid);
+}
+
+static bool wants_python(const struct process *process)
+{
+	return !process->attached && !process->exited;
+}
+
+static void retry(struct follower *follower, uint64_t now)
+{
+	for (size_t i = 0; i < follower->processes.items.len; i++) {
+		struct process *process = follower->processes.items.items[i];
+
+		if (!wants_python(process) || now < process->retry_ns)
+			continue;
+		attach(follower, process);
+		if (now_ns() - now > TURN_NS)
+			break;
+	}
+}
+
+/* --- looking for processes --- */
+
+static bool is_tracked(const struct follower *follower, pid_t pid)
+{
+	const struct process *process = processes__find(&follower->processes, pid);
+
+	return process && !process->exited;
+}
+
+static void find_all(struct follower *follower, const struct tree *tree)
+{
+	for (size_t i = 0; i < tree->edges.len; i++)
+		if (!is_tracked(follower, tree->edges.items[i].pid) && tree->edges.items[i].pid != getpid())
+			found(follower, tree->edges.items[i].pid, NULL, 0, false);
+}
+
+/* Those that are found have children, too. */
+static void find_children(struct follower *follower, const struct tree *tree)
+{
+	for (size_t i = 0; i < follower->processes.items.len; i++) {
+		size_t first, count;
+
+		if (follower->processes.items.items[i]->exited)
+			continue;
+		count = tree__children(tree, follower->processes.items.items[i]->pid, &first);
+		for (size_t child = first; child < first + count; child++)
+			if (!is_tracked(follower, tree->edges.items[child].pid))
+				found(follower, tree->edges.items[child].pid, NULL, 0, false);
+	}
+}
+
+void follower__scan(struct follower *follower)
+{
+	size_t before;
+	int scans = 0;
+
+	if (!follows(follower))
+		return;
+	follower->last_pid = tree__last_pid();
+	/* Until there is none that was not there before: what starts from then on is told by the kernel side. */
+	do {
+		struct tree tree;
+		int err = tree__read(&tree);
+
+		before = follower->processes.items.len;
+		note_error(follower, err);
+		if (err)
+			return;
+		if (follower->config.all)
+			find_all(follower, &tree);
+		else
+			find_children(follower, &tree);
+		tree__free(&tree);
+	} while (follower->processes.items.len != before && !follower->config.all && ++scans < SCANS_MAX);
+}
+
+static void look_at_number(struct follower *follower, pid_t pid)
+{
+	pid_t parent = pid == getpid() ? 0 : tree__parent(pid);
+
+	if (!parent || is_tracked(follower, pid))
+		return;
+	if (follower->config.all || is_tracked(follower, parent))
+		found(follower, pid, processes__find(&follower->processes, parent), 0, true);
+}
+
+/* Without BPF. */
+static void poll_numbers(struct follower *follower, uint64_t now)
+{
+	pid_t last = tree__last_pid(), first = follower->last_pid;
+
+	follower->poll_ns = now + POLL_NS;
+	if (last == first)
+		return;
+	if (last < first || last - first > NUMBERS_MAX) {
+		follower__scan(follower);
+		return;
+	}
+	follower->last_pid = last;
+	for (pid_t pid = first + 1; pid <= last; pid++)
+		look_at_number(follower, pid);
+}
+
+/* --- turns --- */
+
+static void make_up_for_lost(struct follower *follower)
+{
+	uint64_t lost = engine__lost_processes(follower->engine);
+
+	if (lost == follower->lost)
+		return;
+	follower->lost = lost;
+	follower__scan(follower);
+}
+
+static void forget(void *context, struct process *process)
+{
+	struct follower *follower = context;
+
+	symbolizer__forget(follower->symbolizer, process);
+}
+
+void follower__turn(struct follower *follower, uint64_t now)
+{
+	if (follows(follower) && !follower->engine->sampler && now >= follower->poll_ns)
+		poll_numbers(follower, now);
+	if (follows(follower))
+		make_up_for_lost(follower);
+	retry(follower, now);
+	if (now > LINGER_NS)
+		processes__sweep(&follower->processes, now - LINGER_NS, forget, follower);
+}
+
+uint64_t follower__next_ns(const struct follower *follower)
+{
+	uint64_t next = UINT64_MAX;
+
+	if (follows(follower) && !follower->engine->sampler)
+		next = follower->poll_ns;
+	for (size_t i = 0; i < follower->processes.items.len; i++)
+		if (wants_python(follower->processes.items.items[i]))
+			next = min_u64(next, follower->processes.items.items[i]->retry_ns);
+	return next;
+}
+
+void follower__free(struct follower *follower)
+{
+	processes__free(&follower->processes);
+}

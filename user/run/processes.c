@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See processes.h.
+ */
+#include "run/processes.h"
+
+#include "pybpfprof.h"
+
+#define EPOCHS 4096 /* for each process */
+
+int processes__add(struct processes *processes, struct process *process)
+{
+	int err = vec__push(&processes->items, process);
+
+	if (err)
+		return err;
+	err = hmap__set(&processes->by_pid, process->pid, (uintptr_t)process);
+	if (err) {
+		processes->items.len--;
+		return err;
+	}
+	process->serial = ++processes->serials;
+	/* Ids of stacks do not come again when a pid does. */
+	process->epoch = process->target.layout.epoch = process->serial * EPOCHS % PBP_FORK_EPOCH;
+	return 0;
+}
+
+struct process *processes__find(const struct processes *processes, pid_t pid)
+{
+	const uint64_t *found = hmap__get(&processes->by_pid, pid);
+
+	return found ? (struct process *)(uintptr_t)*found : NULL;
+}
+
+void processes__end(struct processes *processes, struct process *process, uint64_t now)
+{
+	if (process->exited)
+		return;
+	process->exited = true;
+	process->exited_ns = now;
+	processes->ended++;
+}
+
+/* Released already: it is told of at the end. */
+static bool is_kept(const struct process *process)
+{
+	return process->exited && !process->exited_ns;
+}
+
+static void drop(struct processes *processes, struct process *process)
+{
+	struct processes_past *past = &processes->past;
+
+	if (process->python) {
+		past->pythons++;
+		past->cpu_ns += process->cpu_end_ns - process->cpu_start_ns;
+	} else {
+		past->others++;
+	}
+	past->samples += process->samples;
+	process__add_reads(process, &past->reads);
+	if (processes__find(processes, process->pid) == process)
+		hmap__del(&processes->by_pid, process->pid);
+	process__close(process);
+	free(process);
+}
+
+bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*forget)(void *context, struct process *process),
+		      void *context)
+{
+	size_t left = 0, ended = processes->ended;
+
+	for (size_t i = 0; i < processes->items.len && ended; i++) {
+		struct process *process = processes->items.items[i];
+		bool over = process->exited && !is_kept(process) && process->exited_ns < before_ns;
+
+		if (over) {
+			forget(context, process);
+			processes->ended--;
+		}
+		if (over && !process->asked_for && (!process->python || processes->kept >= PROCESSES_KEPT)) {
+			drop(processes, process);
+			continue;
+		}
+		if (over) {
+			process__release(process);
+			process->exited_ns = 0;
+			processes->kept++;
+		}
+		processes->items.items[left++] = process;
+	}
+	if (!ended)
+		return false;
+	processes->items.len = left;
+	return processes->ended != ended;
+}
+
+size_t processes__alive(const struct processes *processes)
+{
+	return processes->items.len - processes->ended - processes->kept;
+}
+
+void processes__free(struct processes *processes)
+{
+	for (size_t i = 0; i < processes->items.len; i++) {
+		process__close(processes->items.items[i]);
+		free(processes->items.items[i]);
+	}
+	vec__free(&processes->items);
+	hmap__free(&processes->by_pid);
+}
