@@ -281,6 +281,33 @@ Test(proc, children)
 	stop(second);
 }
 
+/* As long as neither calls exec, a fork runs its parent's program; not another start of the same one. */
+Test(proc, same_exec)
+{
+	char *const argv[] = {"sleep", "60", NULL};
+	pid_t fork_of_us = start_named("fork"), a = fork(), b;
+
+	if (!a) {
+		execvp(argv[0], argv);
+		_exit(1);
+	}
+	b = fork();
+	if (!b) {
+		execvp(argv[0], argv);
+		_exit(1);
+	}
+	cr_expect_eq(proc__same_exec(getpid(), getpid()), 1);
+	cr_expect_eq(proc__same_exec(fork_of_us, getpid()), 1);
+	for (int i = 0; i < 1000 && proc__same_exec(a, getpid()) + proc__same_exec(b, getpid()); i++)
+		usleep(1000);
+	cr_expect_eq(proc__same_exec(a, getpid()), 0);
+	cr_expect_eq(proc__same_exec(a, b), 0);
+	cr_expect_eq(proc__same_exec(gone_pid(), getpid()), -ESRCH);
+	stop(fork_of_us);
+	stop(a);
+	stop(b);
+}
+
 Test(proc, own_capabilities)
 {
 	bool in_user_ns;

@@ -25,6 +25,7 @@
 #define RETRY_MOST_NS	 SECOND	  /* ... doubling up to this */
 #define STARTING_NS	 (2 * MS) /* a Python that is starting is ready soon ... */
 #define STARTING_RETRIES 100	  /* ... or else something holds it up */
+#define COMMAND_RETRIES	 10
 #define RETRIES_QUICK	 10	  /* of one that was found; then it is something else, which may load Python one day ... */
 #define RETRY_SLOW_NS	 (5 * SECOND) /* ... and is looked at now and then */
 #define TURN_NS		 (20 * MS)    /* of attaching, then samples are looked at again */
@@ -171,6 +172,7 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 	if (is_fork_of(process, parent, epoch))
 		process__inherit(process, parent, process->epoch);
 	process->retry_ns = now_ns() + (is_new ? STARTING_NS : 0);
+	process->retries = is_new ? 0 : RETRIES_QUICK; /* it has had the time to become what it is */
 	if (process->gone)
 		follower__exit(follower, process);
 	else if (process->attached && epoch)
@@ -198,7 +200,7 @@ void follower__handle(struct follower *follower, const struct pbp_process *recor
 
 static void warn(struct follower *follower, const struct process *process, const char *reason)
 {
-	if (follower->denied + follower->unsupported <= WARNINGS_MAX)
+	if (!follower->config.all && follower->denied + follower->unsupported <= WARNINGS_MAX)
 		log_warn("process %d (%s) is not profiled: %s", process->pid, process->command, reason);
 }
 
@@ -231,6 +233,8 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 		break;
 	}
 	process->retry_ns = now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << min_u64(retries, 16));
+	if (process->asked_for && !process->python && retries < COMMAND_RETRIES)
+		process->retry_ns = now + STARTING_NS; /* a command that was just started */
 	if (process->asked_for || retries < RETRIES_QUICK)
 		return;
 	process->retry_ns = now + RETRY_SLOW_NS;
@@ -249,6 +253,8 @@ static void attach(struct follower *follower, struct process *process)
 	}
 	symbolizer__admit(follower->symbolizer, process);
 	err = follower__set_target(follower, process);
+	if (process->attached && follower->engine->sampler)
+		symbolizer__prime_tails(follower->symbolizer, process);
 	if (err == -EBUSY)
 		log_warn("process %d: another profiler has set frame markers in it", process->pid);
 }
