@@ -13,6 +13,8 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#define MS	    1000000ull
+#define SECOND	    (1000 * MS)
 #define DRAINS_MAX  8	      /* times what is handed over at once: more than the ring holds */
 #define COLLECT_NS  (50 * MS) /* at most before signals and ends are looked for again */
 #define PROGRESS_NS (250 * MS)
