@@ -259,6 +259,44 @@ Test(report, busy_process_without_samples)
 	cr_expect_str_eq(explain(), "no samples: all 12 were lost");
 }
 
+/* Processes that were found, and what else there was. */
+Test(report, processes_that_were_found)
+{
+	report.counts.samples = 300;
+	report.counts.exited = 4;
+	report.counts.skipped = 1;
+	report.followed = true;
+	report.process_count = 2;
+	processes[0].samples = 100;
+	processes[1].samples = 200;
+	processes[1].execs = 1;
+	report.other_processes = 3;
+	expect_part(" 4 of processes that ended before all was read,", true);
+	expect_part("  process    13 (worker): 200 samples, 1.000 s of CPU\n"
+		    "  process    12 (python3 app.py): 100 samples, 5.000 s of CPU\n"
+		    "  others     3 processes found that were not profiled, not Python; 1 sample of them left out\n",
+		    true);
+	expect_part("300 samples of 2 Python processes in", true);
+	expect_part("  exec ", false);
+	report.denied = 1;
+	report.unsupported = 1;
+	expect_part("  others     3 processes found that were not profiled (1 not permitted to read, 1 of a version or "
+		    "build that is not supported, the others not Python); 1 sample of them left out\n",
+		    true);
+}
+
+/* Too many to be told one by one. */
+Test(report, processes_of_the_past)
+{
+	report.counts.samples = 300;
+	report.followed = true;
+	report.past = (struct processes_past){.pythons = 999, .cpu_ns = 2000000000};
+	expect_part("300 samples of 1000 Python processes in", true);
+	expect_part("they used 7.000 s of CPU", true);
+	expect_part("  process ", false);
+	expect_part("  others ", false);
+}
+
 /* For programs: one object, whatever the target is called. */
 Test(report, as_json)
 {

@@ -590,6 +590,68 @@ Test(symbolize, tail_of_one_frame, .init = start_image, .fini = stop_image)
 	cr_expect_eq(symbolizer.counts.unverified, 1, "it has moved on");
 }
 
+/* A process that was found may be anything: what is sampled of it counts once it is known to be Python. */
+Test(symbolize, processes_that_are_found, .init = start, .fini = stop)
+{
+	struct pbp_sample sample = {.type = PBP_SAMPLE, .tgid = PID, .tid = PID, .status = PBP_STATUS_NO_TARGET};
+
+	process->python = false;
+	send(&sample);
+	send(&sample);
+	sample.tgid = PID + 1;
+	other->python = false;
+	send(&sample);
+	flush();
+	cr_expect_eq(profile.samples, 0);
+	cr_expect_eq(symbolizer.counts.skipped, 3);
+	process->python = true;
+	symbolizer__admit(&symbolizer, process);
+	cr_expect_eq(profile.samples, 2);
+	cr_expect_eq(process->samples, 2);
+	cr_expect_eq(symbolizer.counts.status[PBP_STATUS_NO_TARGET], 2);
+	cr_expect_eq(symbolizer.counts.skipped, 1);
+	symbolizer__admit(&symbolizer, process);
+	cr_expect_eq(profile.samples, 2, "once");
+}
+
+/* What the kernel side did not send of it cannot be read any more. */
+Test(symbolize, a_process_that_has_ended, .init = start, .fini = stop)
+{
+	struct pbp_frame frames[] = {frame_of(1, 0), frame_of(0, 3)};
+	struct pbp_sample sample = {.type = PBP_SAMPLE, .tgid = PID, .tid = PID, .stack_id = 5};
+
+	sample.leaf_instr = frame_of(1, 2).instr;
+	process->exited = true;
+	send_code(0);
+	cr_assert_eq(send_stack_of(PID, 5, frames, 2), 0);
+	send(&sample);
+	flush();
+	expect("f0 (app.py:4);[exited] 1\n");
+	cr_expect_eq(symbolizer.counts.exited, 1);
+	cr_expect_eq(symbolizer.counts.unreadable, 0);
+}
+
+/* Another process with the same pid and another name is another root; so is a program after an exec. */
+Test(symbolize, a_pid_again, .fini = stop)
+{
+	struct pbp_sample sample = {.type = PBP_SAMPLE, .tgid = PID, .tid = PID, .status = PBP_STATUS_NO_TSTATE};
+
+	start_with(MAX_NODES, true, false);
+	send(&sample);
+	flush();
+	processes__end(&processes, process, 1);
+	process = add_process(PID, "second");
+	send(&sample);
+	flush();
+	snprintf(process->command, sizeof(process->command), "third");
+	process->renamed++;
+	send(&sample);
+	flush();
+	expect("process 77 (python3 app.py);[no Python frames] 1\n"
+		       "process 77 (second);[no Python frames] 1\n"
+		       "process 77 (third);[no Python frames] 1\n");
+}
+
 Test(symbolize, unverified_tail, .init = start_image, .fini = stop_image)
 {
 	struct pbp_sample sample = cut_after(10, 20), without = sample;

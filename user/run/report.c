@@ -73,7 +73,7 @@ static void format_rate(const struct report *report, struct buf *out)
 	else
 		buf__addf(out, "%.1f given", taken * 1e9 / cpu_ns);
 	buf__addf(out, "; %s used %.3f s of CPU in %.2f s\n",
-		  report->process_count == 1 ? "the process" : "they", cpu_ns / 1e9, report->wall_ns / 1e9);
+		  report->process_count + report->past.pythons == 1 ? "the process" : "they", cpu_ns / 1e9, report->wall_ns / 1e9);
 }
 
 /* "3 (2 ring buffer full, 1 stack no longer known)": a total and what it is made of. */
