@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -242,6 +243,18 @@ int proc__same_exec(pid_t a, pid_t b)
 			return lens[i] ?: -ESRCH; /* empty: it has no memory any more */
 	}
 	return lens[0] == lens[1] && !memcmp(text[0], text[1], lens[0]);
+}
+
+int proc__exe_id(pid_t pid, uint64_t *out)
+{
+	struct stat file;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	if (stat(path, &file))
+		return errno == ENOENT ? -ESRCH : -errno;
+	*out = (uint64_t)file.st_ino ^ (uint64_t)file.st_dev << 40;
+	return 0;
 }
 
 /* What follows "NAME:" in a status file; NULL when there is no such line. */

@@ -46,6 +46,9 @@ int proc__cmdline(pid_t pid, char *out, size_t size);
 /* Path of the program, as /proc/PID/exe links to it, NUL-terminated. 0 or -errno (-ENAMETOOLONG). */
 int proc__exe(pid_t pid, char *out, size_t size);
 
+/* A number that tells one program's file from another's. 0 or -errno. */
+int proc__exe_id(pid_t pid, uint64_t *out);
+
 /* Direct children (by PPid over /proc). 0 or -errno. */
 int proc__children(pid_t pid, struct proc_tasks *out);
 

@@ -103,7 +103,7 @@ void follower__exec(struct follower *follower, struct process *process)
 	if (!follows(follower))
 		engine__watch_threads(follower->engine);
 	process->retries = 0;
-	process->retry_ns = now_ns() + RETRY_FIRST_NS;
+	process->retry_ns = now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS);
 }
 
 void follower__exit(struct follower *follower, struct process *process)
@@ -242,12 +242,27 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 		give_up(follower, process);
 }
 
+/*
+ * What an attach finds out may be half of it while an interpreter is being made. As soon as it runs a frame, it is
+ * whole.
+ */
+static bool is_starting(const struct process *process)
+{
+	return !process->target.code_type && process->retries < STARTING_RETRIES;
+}
+
 static void attach(struct follower *follower, struct process *process)
 {
+	bool was_python = process->python;
 	char reason[512];
 	int err;
 
-	if (process__attach(process, reason, sizeof(reason)) != PY_ATTACH_OK) {
+	if (process__attach(process, reason, sizeof(reason)) == PY_ATTACH_OK && is_starting(process)) {
+		process->attached = false;
+		process->python = was_python;
+		process->error = PY_ATTACH_STARTING;
+	}
+	if (!process->attached) {
 		schedule(follower, process, now_ns(), reason);
 		return;
 	}
@@ -333,6 +348,21 @@ void follower__scan(struct follower *follower)
 	} while (follower->processes.items.len != before && !follower->config.all && ++scans < SCANS_MAX);
 }
 
+/* Without BPF: those that are watched, but not attached, may have called exec. */
+static void look_for_execs(struct follower *follower)
+{
+	for (size_t i = 0; i < follower->processes.items.len; i++) {
+		struct process *process = follower->processes.items.items[i];
+		uint64_t file;
+
+		if (!wants_python(process) || proc__exe_id(process->pid, &file) || file == process->exe_id)
+			continue;
+		if (process->exe_id)
+			follower__exec(follower, process);
+		process->exe_id = file;
+	}
+}
+
 static void look_at_number(struct follower *follower, pid_t pid)
 {
 	pid_t parent = pid == getpid() ? 0 : tree__parent(pid);
@@ -343,12 +373,11 @@ static void look_at_number(struct follower *follower, pid_t pid)
 		found(follower, pid, processes__find(&follower->processes, parent), 0, true);
 }
 
-/* Without BPF. */
-static void poll_numbers(struct follower *follower, uint64_t now)
+/* ... and numbers have been given out. */
+static void look_for_new(struct follower *follower)
 {
 	pid_t last = tree__last_pid(), first = follower->last_pid;
 
-	follower->poll_ns = now + POLL_NS;
 	if (last == first)
 		return;
 	if (last < first || last - first > NUMBERS_MAX) {
@@ -381,8 +410,12 @@ static void forget(void *context, struct process *process)
 
 void follower__turn(struct follower *follower, uint64_t now)
 {
-	if (follows(follower) && !follower->engine->sampler && now >= follower->poll_ns)
-		poll_numbers(follower, now);
+	if (!follower->engine->sampler && now >= follower->poll_ns) {
+		follower->poll_ns = now + POLL_NS;
+		look_for_execs(follower);
+		if (follows(follower))
+			look_for_new(follower);
+	}
 	if (follows(follower))
 		make_up_for_lost(follower);
 	retry(follower, now);
@@ -392,14 +425,18 @@ void follower__turn(struct follower *follower, uint64_t now)
 
 uint64_t follower__next_ns(const struct follower *follower)
 {
+	bool polls = follows(follower);
 	uint64_t next = UINT64_MAX;
 
-	if (follows(follower) && !follower->engine->sampler)
-		next = follower->poll_ns;
-	for (size_t i = 0; i < follower->processes.items.len; i++)
-		if (wants_python(follower->processes.items.items[i]))
-			next = min_u64(next, follower->processes.items.items[i]->retry_ns);
-	return next;
+	for (size_t i = 0; i < follower->processes.items.len; i++) {
+		const struct process *process = follower->processes.items.items[i];
+
+		if (!wants_python(process))
+			continue;
+		next = min_u64(next, process->retry_ns);
+		polls = true;
+	}
+	return polls && !follower->engine->sampler ? min_u64(next, follower->poll_ns) : next;
 }
 
 void follower__free(struct follower *follower)

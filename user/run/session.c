@@ -305,6 +305,8 @@ int session__wait_command(struct session *session)
 
 	if (!session->command.pid)
 		return 0;
+	if (!session->first->exited)
+		engine__close(&session->engine); /* nothing more is to be sampled or told of it */
 	code = command__wait(&session->command);
 	signals__forget_command();
 	return code;

@@ -78,7 +78,10 @@ void session__report(struct session *session, struct buf *out);
 /* The same for programs, as JSON. */
 void session__report_json(struct session *session, struct buf *out);
 
-/* Waits for the command's end. Its exit code, as a shell gives it; 0 without a command. */
+/*
+ * Waits for the command's end; nothing more is reported then, if it still ran. Its exit code, as a shell gives it; 0
+ * without a command.
+ */
 int session__wait_command(struct session *session);
 
 /* Was any process Python? */
