@@ -236,7 +236,7 @@ static int refuse_not_python(struct recording *recording)
 	log_err("%.*s", (int)text.len, text.data ? text.data : "");
 	buf__free(&text);
 	write_report(recording);
-	return EXIT_NOT_PYTHON;
+	return session__was_denied(recording->session) ? EXIT_NOT_PERMITTED : EXIT_NOT_PYTHON;
 }
 
 /* Everything that was sampled, to wherever it was asked for. */
@@ -292,7 +292,7 @@ static int run(struct recording *recording)
 		log_info("the command goes on; its exit code will be passed on");
 		command_code = session__wait_command(recording->session);
 	}
-	return command_code && code != EXIT_NOT_PYTHON ? command_code : code;
+	return command_code && session__found_python(recording->session) ? command_code : code;
 }
 
 static int record(const struct options *options)

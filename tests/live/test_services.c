@@ -227,7 +227,7 @@ LIVE_TEST(services, not_python)
 	struct run *run = run_service(profiled(OPTIONS("--", "sh", "-c", "echo done; exit 5")));
 
 	check(run->code == NOT_PYTHON, "exit code %d: %s", run->code, run->err);
-	check(strstr(run->err, "no Python was found") && strstr(run->err, "ended with exit code 5"),
+	check(strstr(run->err, "no Python that can be profiled was found") && strstr(run->err, "ended with exit code 5"),
 	      "it says: %s", run->err);
 	check(!strcmp(run->out, "done\n"), "stdout has %s", run->out);
 }

@@ -84,6 +84,8 @@ void session__report_json(struct session *session, struct buf *out);
  */
 int session__wait_command(struct session *session);
 
+/* Was a process found that was not permitted to be read? */
+bool session__was_denied(const struct session *session);
 /* Was any process Python? */
 bool session__found_python(const struct session *session);
 /* Why not, one line. If the command is over, its end is told, too. */

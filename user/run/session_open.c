@@ -168,16 +168,32 @@ static void warn_of_missing_marker(const struct session *session, const struct p
 			 process->pid);
 }
 
+/* One that may be no Python, but must not be one that cannot be read. */
+static enum session_error attach_any(struct session *session, struct process *process)
+{
+	char reason[512];
+
+	if (process__attach(process, reason, sizeof(reason)) != PY_ATTACH_DENIED)
+		return SESSION_OK;
+	log_err("cannot profile process %d: %s", process->pid, reason);
+	return SESSION_NOT_PERMITTED;
+}
+
 static enum session_error attach_processes(struct session *session)
 {
 	struct processes *processes = &session->follower.processes;
 
-	for (size_t i = 0; i < processes->items.len && needs_python(session); i++) {
-		enum session_error error = attach_python(session, processes->items.items[i]);
+	if (session->config.command) /* it is not there yet */
+		return SESSION_OK;
+	for (size_t i = 0; i < processes->items.len; i++) {
+		struct process *process = processes->items.items[i];
+		enum session_error error =
+			needs_python(session) ? attach_python(session, process) : attach_any(session, process);
 
 		if (error)
 			return error;
-		warn_of_missing_marker(session, processes->items.items[i]);
+		if (process->attached)
+			warn_of_missing_marker(session, process);
 	}
 	return SESSION_OK;
 }

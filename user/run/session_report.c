@@ -130,6 +130,11 @@ bool session__found_python(const struct session *session)
 	return processes->past.pythons;
 }
 
+bool session__was_denied(const struct session *session)
+{
+	return session->follower.denied;
+}
+
 void session__explain_not_python(const struct session *session, struct buf *out)
 {
 	const struct command *command = &session->command;
@@ -137,10 +142,10 @@ void session__explain_not_python(const struct session *session, struct buf *out)
 	if (session->config.all) {
 		buf__adds(out, "no Python process was found");
 	} else if (session->config.subprocesses) {
-		buf__addf(out, "no Python was found in process %d (%s) and what it started", session->first->pid,
+		buf__addf(out, "no Python that can be profiled was found in process %d (%s) and what it started", session->first->pid,
 			  session->first->command);
 	} else {
-		buf__addf(out, "no Python was found in process %d (%s)", session->first->pid,
+		buf__addf(out, "no Python that can be profiled was found in process %d (%s)", session->first->pid,
 			  session->first->command);
 		buf__adds(out, "; if it starts one, use --subprocesses");
 	}
