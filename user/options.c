@@ -12,6 +12,8 @@
 #include <getopt.h>
 #include <limits.h>
 #include <math.h>
+#include <pwd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +40,9 @@ enum {
 	OPTION_LOCALS,
 	OPTION_BY,
 	OPTION_AS_ROOT,
+	OPTION_EXCLUDE,
+	OPTION_COMM,
+	OPTION_USER,
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -46,6 +51,9 @@ static const struct option LONG_OPTIONS[] = {
 	{"all", no_argument, NULL, 'a'},
 	{"by", required_argument, NULL, OPTION_BY},
 	{"as-root", no_argument, NULL, OPTION_AS_ROOT},
+	{"exclude", required_argument, NULL, OPTION_EXCLUDE},
+	{"comm", required_argument, NULL, OPTION_COMM},
+	{"user", required_argument, NULL, OPTION_USER},
 	{"duration", required_argument, NULL, 'd'},
 	{"rate", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
@@ -70,90 +78,6 @@ static const struct option LONG_OPTIONS[] = {
 	{"version", no_argument, NULL, 'V'},
 	{0},
 };
-
-static const char HELP_HEAD[] =
-	"Usage: pybpfprof [record] -p PID[,PID...] [-s] [-d TIME] [-r HZ] [-o FILE]...\n"
-	"       pybpfprof [record] -a [options]\n"
-	"       pybpfprof [record] [options] -- COMMAND [ARG...]\n"
-	"       pybpfprof dump -p PID [--json] [--locals]\n"
-	"       pybpfprof doctor [-p PID]\n"
-	"\n"
-	"Where does a running Python process spend its time? Samples its stacks on the\n"
-	"CPU clock, without stopping it, and prints a table. CPython 3.8 to 3.15, x86-64.\n"
-	"As root, or with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, on Linux 5.15 and later by\n"
-	"BPF; else by reading the memory of processes of the same user.\n"
-	"\n"
-	"  -p, --pid PID[,PID...]  processes to profile, all their threads\n"
-	"  -- COMMAND [ARG...]     start that and profile it from its first frame until it\n"
-	"                          ends; its exit code is passed on, the table goes to\n"
-	"                          stderr. Under sudo it is run as the user who called sudo\n"
-	"      --as-root           ... or as root\n"
-	"  -s, --subprocesses      and what those processes start, and what that starts\n"
-	"  -a, --all               every Python process that there is, or starts\n"
-	"      --by NAME           process: tell processes apart (the default where there\n"
-	"                          may be several); merged: all as one\n"
-	"  -d, --duration TIME     30, 30s, 2m, 1h, 500ms (1 ms to a year); without it\n"
-	"                          until Ctrl-C or until the processes end\n"
-	"  -r, --rate HZ           samples per second of CPU time: 99, 1000, 10k\n"
-	"                          (default 99, at most 20k; readv engine 1000k)\n"
-	"  -o, --output FILE       write the profile; may be given several times, the\n"
-	"                          suffix chooses the format; - is stdout, without the\n"
-	"                          table then\n"
-	"      --format NAME       the format of every -o, whatever its suffix\n"
-	"                          (without one: collapsed)\n"
-	"      --line              group by executing line (default)\n"
-	"      --function          group by function\n"
-	"  -t, --threads           tell threads apart, by id and by the name that the\n"
-	"                          kernel knows (Python gives it from 3.14 on)\n"
-	"  -l, --limit ROWS        rows of the table (default 15)\n"
-	"  -q, --quiet             no table\n"
-	"  -v, --verbose           say what is found and done, and time the kernel side\n"
-	"      --engine NAME       bpf: sampled in the kernel. readv: read from outside,\n"
-	"                          without BPF; needs only the right to read the process's\n"
-	"                          memory (the same user). auto (default): bpf if permitted\n"
-	"      --blocking          readv engine: stop each thread while its stack is read;\n"
-	"                          it stops where it next leaves the kernel, so system\n"
-	"                          calls get too large a share\n"
-	"      --frame-marker      readv engine, Python 3.15: let the interpreter tell which\n"
-	"                          frames are new, so that deep stacks cost less. Writes 8\n"
-	"                          bytes into each thread's state, taken back at the end\n"
-	"      --report FILE       the end report as JSON, with all statistics\n"
-	"      --stats             tell what was read and what the caches did\n"
-	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a\n"
-	"                          CPU's time at the rate); deeper stacks are completed\n"
-	"                          from user space\n"
-	"  -h, --help              this text\n"
-	"      --version\n"
-	"\n"
-	"dump prints what every thread does now, the innermost function first. It needs\n"
-	"only the right to read the process's memory (the same user, or root):\n"
-	"      --json              for programs\n"
-	"      --locals            values of arguments and variables, too\n"
-	"\n"
-	"doctor says what this machine and user can do; with -p, what was found of that\n"
-	"process and what can be told of it.\n"
-	"\n"
-	"Formats:\n";
-
-static const char HELP_TAIL[] =
-	"\n"
-	"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile written,\n"
-	"1 failure, 2 usage, 3 not a Python process, 4 not permitted. With a COMMAND: its\n"
-	"own, 128 + N if signal N killed it; 127 it was not found, 126 it could not be run.\n";
-
-void options__print_help(void)
-{
-	const struct writer *const *writers = writer__all();
-
-	fputs(HELP_HEAD, stdout);
-	for (; *writers; writers++) {
-		printf("  %-12s", (*writers)->name);
-		for (const char *const *suffix = (*writers)->suffixes; *suffix; suffix++)
-			printf(" %s", *suffix);
-		printf("   %s\n", (*writers)->help);
-	}
-	fputs(HELP_TAIL, stdout);
-}
 
 /* --- values --- */
 
@@ -284,6 +208,18 @@ static int parse_by(const char *text, enum session_by *out)
 	return index <= 0 ? -EINVAL : 0;
 }
 
+static int parse_user(const char *text, struct filter *filter)
+{
+	const struct passwd *user = getpwnam(text);
+	long number;
+
+	if (!user && parse_number(text, 0, UINT32_MAX - 1l, &number))
+		return -EINVAL;
+	filter->user = user ? user->pw_uid : (uid_t)number;
+	filter->by_user = true;
+	return 0;
+}
+
 /* --- options --- */
 
 static int bad_value(const char *option, const char *value, const char *want)
@@ -317,6 +253,16 @@ static int take_option(struct options *options, int option, const char *value, c
 		return 0;
 	case OPTION_BY:
 		return parse_by(value, &options->session.by) ? bad_value("--by", value, "process or merged") : 0;
+	case OPTION_EXCLUDE:
+		options->session.filter.exclude = value;
+		return *value ? 0 : bad_value("--exclude", "''", "a pattern");
+	case OPTION_COMM:
+		options->session.filter.comm = value;
+		return *value ? 0 : bad_value("--comm", "''", "a pattern");
+	case OPTION_USER:
+		return parse_user(value, &options->session.filter)
+			       ? bad_value("--user", value, "no such user, and no number")
+			       : 0;
 	case OPTION_AS_ROOT:
 		options->session.keep_root = true;
 		return 0;
@@ -480,6 +426,15 @@ static int take_words(struct options *options, char **words)
 	return 0;
 }
 
+static int check_filter(const struct options *options)
+{
+	const struct session_config *session = &options->session;
+
+	if (filter__is_set(&session->filter) && !session->subprocesses && !session->all)
+		return refuse("--exclude, --comm and --user choose among what -s or -a finds");
+	return 0;
+}
+
 /* Options that say nothing to a command are more likely a mistake. */
 static int check_option(const struct options *options, int option)
 {
@@ -544,7 +499,7 @@ int options__parse(struct options *options, int argc, char **argv)
 		err = take_command_line(options, words);
 	else
 		err = take_words(options, words);
-	return err ?: check_engine(options) ?: choose_writers(options, format);
+	return err ?: check_filter(options) ?: check_engine(options) ?: choose_writers(options, format);
 }
 
 void options__free(struct options *options)

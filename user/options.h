@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The command line as data. Parsing has no side effects but messages on stderr; every word of help is here.
+ * The command line as data. Parsing has no side effects but messages on stderr. The help: options_help.c.
  */
 #pragma once
 

@@ -127,6 +127,14 @@ Test(options, several_processes)
 	expect_bad("-s");
 	expect_bad("-p 1 --by thread");
 	expect_bad("-p 1 --by");
+	expect_good("-a --exclude celery --comm gunicorn --user root");
+	cr_expect_str_eq(options.session.filter.exclude, "celery");
+	cr_expect_str_eq(options.session.filter.comm, "gunicorn");
+	cr_expect(options.session.filter.by_user && !options.session.filter.user);
+	expect_good("-p 1 -s --user 1234");
+	cr_expect_eq(options.session.filter.user, 1234);
+	expect_bad("-p 1 --user root");
+	expect_bad("-a --user no-such-user");
 	expect_bad("dump -p 1 -s");
 	expect_bad("doctor -a");
 }
@@ -381,7 +389,7 @@ Test(options, help)
 	static const char *const words[] = {
 		"--pid",      "--duration", "--rate",  "--output", "--format",	 "--line",
 		"--function", "--threads",  "--limit", "--quiet",  "--verbose",	 "--kernel-frames",
-		"--subprocesses", "--all", "--by", "--as-root",
+		"--subprocesses", "--all", "--by", "--as-root", "--exclude", "--comm", "--user",
 		"--help",     "--version",  "doctor",  "record",   ".collapsed", ".folded",
 	};
 	char text[8192];

@@ -251,6 +251,21 @@ static bool is_starting(const struct process *process)
 	return !process->target.code_type && process->retries < STARTING_RETRIES;
 }
 
+/* By what it is now; after an exec it is asked again. */
+static bool is_wanted(const struct follower *follower, const struct process *process)
+{
+	const struct filter *filter = &follower->config.filter;
+	char comm[64] = "", command[512] = "";
+	uid_t user = 0;
+	gid_t group;
+
+	if (process->asked_for || !filter__is_set(filter))
+		return true;
+	return !proc__task_comm(process->pid, process->pid, comm, sizeof(comm)) &&
+	       !proc__cmdline(process->pid, command, sizeof(command)) &&
+	       !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
+}
+
 static void attach(struct follower *follower, struct process *process)
 {
 	bool was_python = process->python;
@@ -261,6 +276,12 @@ static void attach(struct follower *follower, struct process *process)
 		process->attached = false;
 		process->python = was_python;
 		process->error = PY_ATTACH_STARTING;
+	}
+	if (process->attached && !is_wanted(follower, process)) {
+		process->attached = process->python = false;
+		follower->excluded++;
+		give_up(follower, process);
+		return;
 	}
 	if (!process->attached) {
 		schedule(follower, process, now_ns(), reason);

@@ -8,6 +8,7 @@
 
 #include "base/strtab.h"
 #include "run/engine.h"
+#include "run/filter.h"
 #include "run/processes.h"
 #include "run/symbolize.h"
 
@@ -17,6 +18,7 @@
 struct follow_config {
 	bool subprocesses; /* of those that were asked for, and theirs */
 	bool all;	   /* every process of the machine */
+	struct filter filter; /* of those that are found */
 	bool no_slot;	   /* for tests: see struct process */
 };
 
@@ -30,7 +32,7 @@ struct follower {
 	pid_t last_pid; /* without BPF: tasks up to this one are known */
 	uint64_t poll_ns;
 	uint64_t lost; /* records of processes, as of the last scan */
-	uint64_t denied, unsupported, unopened; /* processes that were found and are not profiled */
+	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
 	int err; /* out of memory and the like: the end of the run */
 };
 

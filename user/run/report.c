@@ -266,13 +266,15 @@ static void format_found(const struct report *report, struct buf *out)
 	if (!report->followed)
 		return;
 	format_each(report, out);
-	if (!report->other_processes && !report->denied && !report->unsupported && !report->unopened)
+	if (!report->other_processes && !report->denied && !report->unsupported && !report->unopened &&
+	    !report->excluded)
 		return;
 	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled", report->other_processes,
 		  report->other_processes == 1 ? "" : "es", report->other_processes == 1 ? "was" : "were");
 	add_reason(out, &first, report->denied, "not permitted to read");
 	add_reason(out, &first, report->unsupported, "of a version or build that is not supported");
 	add_reason(out, &first, report->unopened, "not opened");
+	add_reason(out, &first, report->excluded, "Python, but not asked for");
 	if (first && report->other_processes)
 		buf__adds(out, ", not Python");
 	buf__addf(out, "%s; %" PRIu64 " sample%s of them left out\n", first ? "" : ", the others not Python)",

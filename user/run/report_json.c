@@ -45,6 +45,7 @@ static void add_processes(const struct report *report, struct buf *out)
 	add_number(out, "processes_not_python", report->other_processes);
 	add_number(out, "processes_denied", report->denied);
 	add_number(out, "processes_unsupported", report->unsupported);
+	add_number(out, "processes_excluded", report->excluded);
 	add_number(out, "samples_left_out", report->counts.skipped);
 }
 

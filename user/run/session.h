@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "run/engine.h"
+#include "run/filter.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@ struct session_config {
 	bool subprocesses;    /* what they start is profiled, too */
 	bool all;	      /* every Python of the machine is */
 	enum session_by by;
+	struct filter filter; /* of those that are found */
 	uint64_t duration_ns; /* 0 = until stopped or the processes end */
 	uint32_t rate_hz;
 	enum engine_kind engine;

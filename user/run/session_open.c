@@ -65,6 +65,7 @@ static enum session_error open_basics(struct session *session)
 		return SESSION_FAILED;
 	follower->config = (struct follow_config){.subprocesses = session->config.subprocesses,
 						  .all = session->config.all,
+						  .filter = session->config.filter,
 						  .no_slot = session->config.no_slot};
 	follower->engine = &session->engine;
 	follower->symbolizer = &session->symbolizer;

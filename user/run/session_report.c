@@ -81,6 +81,7 @@ static void fill_report(struct session *session, struct report *report)
 		.denied = session->follower.denied,
 		.unsupported = session->follower.unsupported,
 		.unopened = session->follower.unopened,
+		.excluded = session->follower.excluded,
 		.reads = session->follower.processes.past.reads,
 		.counts = session->symbolizer.counts,
 		.rate_hz = session->config.rate_hz,

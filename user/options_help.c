@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What --help prints. The formats are the writers' own words.
+ */
+#include "options.h"
+
+#include <stdio.h>
+
+static const char HELP_HEAD[] =
+	"Usage: pybpfprof [record] -p PID[,PID...] [-s] [-d TIME] [-r HZ] [-o FILE]...\n"
+	"       pybpfprof [record] -a [options]\n"
+	"       pybpfprof [record] [options] -- COMMAND [ARG...]\n"
+	"       pybpfprof dump -p PID [--json] [--locals]\n"
+	"       pybpfprof doctor [-p PID]\n"
+	"\n"
+	"Where does a running Python process spend its time? Samples its stacks on the\n"
+	"CPU clock, without stopping it, and prints a table. CPython 3.8 to 3.15, x86-64.\n"
+	"As root, or with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, on Linux 5.15 and later by\n"
+	"BPF; else by reading the memory of processes of the same user.\n"
+	"\n"
+	"  -p, --pid PID[,PID...]  processes to profile, all their threads\n"
+	"  -- COMMAND [ARG...]     start that and profile it from its first frame until it\n"
+	"                          ends; its exit code is passed on, the table goes to\n"
+	"                          stderr. Under sudo it is run as the user who called sudo\n"
+	"      --as-root           ... or as root\n"
+	"  -s, --subprocesses      and what those processes start, and what that starts\n"
+	"  -a, --all               every Python process that there is, or starts\n"
+	"      --exclude PATTERN   with -s or -a: not those with that in their command line\n"
+	"      --comm PATTERN      ... only those whose name (as ps -o comm has it) is that\n"
+	"      --user NAME         ... only those of that user, by name or number\n"
+	"      --by NAME           process: tell processes apart (the default where there\n"
+	"                          may be several); merged: all as one\n"
+	"  -d, --duration TIME     30, 30s, 2m, 1h, 500ms (1 ms to a year); without it\n"
+	"                          until Ctrl-C or until the processes end\n"
+	"  -r, --rate HZ           samples per second of CPU time: 99, 1000, 10k\n"
+	"                          (default 99, at most 20k; readv engine 1000k)\n"
+	"  -o, --output FILE       write the profile; may be given several times, the\n"
+	"                          suffix chooses the format; - is stdout, without the\n"
+	"                          table then\n"
+	"      --format NAME       the format of every -o, whatever its suffix\n"
+	"                          (without one: collapsed)\n"
+	"      --line              group by executing line (default)\n"
+	"      --function          group by function\n"
+	"  -t, --threads           tell threads apart, by id and by the name that the\n"
+	"                          kernel knows (Python gives it from 3.14 on)\n"
+	"  -l, --limit ROWS        rows of the table (default 15)\n"
+	"  -q, --quiet             no table\n"
+	"  -v, --verbose           say what is found and done, and time the kernel side\n"
+	"      --engine NAME       bpf: sampled in the kernel. readv: read from outside,\n"
+	"                          without BPF; needs only the right to read the process's\n"
+	"                          memory (the same user). auto (default): bpf if permitted\n"
+	"      --blocking          readv engine: stop each thread while its stack is read;\n"
+	"                          it stops where it next leaves the kernel, so system\n"
+	"                          calls get too large a share\n"
+	"      --frame-marker      readv engine, Python 3.15: let the interpreter tell which\n"
+	"                          frames are new, so that deep stacks cost less. Writes 8\n"
+	"                          bytes into each thread's state, taken back at the end\n"
+	"      --report FILE       the end report as JSON, with all statistics\n"
+	"      --stats             tell what was read and what the caches did\n"
+	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a\n"
+	"                          CPU's time at the rate); deeper stacks are completed\n"
+	"                          from user space\n"
+	"  -h, --help              this text\n"
+	"      --version\n"
+	"\n"
+	"dump prints what every thread does now, the innermost function first. It needs\n"
+	"only the right to read the process's memory (the same user, or root):\n"
+	"      --json              for programs\n"
+	"      --locals            values of arguments and variables, too\n"
+	"\n"
+	"doctor says what this machine and user can do; with -p, what was found of that\n"
+	"process and what can be told of it.\n"
+	"\n"
+	"Formats:\n";
+
+static const char HELP_TAIL[] =
+	"\n"
+	"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile written,\n"
+	"1 failure, 2 usage, 3 not a Python process, 4 not permitted. With a COMMAND: its\n"
+	"own, 128 + N if signal N killed it; 127 it was not found, 126 it could not be run.\n";
+
+void options__print_help(void)
+{
+	const struct writer *const *writers = writer__all();
+
+	fputs(HELP_HEAD, stdout);
+	for (; *writers; writers++) {
+		printf("  %-12s", (*writers)->name);
+		for (const char *const *suffix = (*writers)->suffixes; *suffix; suffix++)
+			printf(" %s", *suffix);
+		printf("   %s\n", (*writers)->help);
+	}
+	fputs(HELP_TAIL, stdout);
+}
