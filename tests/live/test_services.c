@@ -105,9 +105,30 @@ static struct child *begin(struct service *service)
 	return child__start(&(struct child_config){.argv = service->argv, .env = {"PBP_LIMIT=100"}});
 }
 
+/* As profiler__finish(), but any exit code may be the command's. */
+static struct run *finish(struct child *child, const struct service *service)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	const char *fault;
+
+	check(child__wait(child, 100), "it does not end: %s", child__err(child));
+	run->child = child;
+	run->code = child__code(child);
+	run->out = child__out(child);
+	run->err = child__err(child);
+	run->report.samples = number_before(run->err, " taken");
+	run->report.wall_s = number_before(run->err, " s by the ");
+	run->report.resident_mb = number_before(run->err, " MB resident");
+	if (access(service->file, F_OK))
+		return run;
+	fault = stacks__parse(&run->stacks, service->file);
+	check(!fault, "%s %s", service->file, fault);
+	return run;
+}
+
 static struct run *run_service(struct service *service)
 {
-	return profiler__finish(begin(service), service->file);
+	return finish(begin(service), service);
 }
 
 /* Of a run with an exit code that is the command's own. */
@@ -190,16 +211,11 @@ LIVE_TEST(services, exit_codes)
 		    {BURN "burn(0.2)\nimport os\nos.abort()\n", 128 + 6}};
 
 	for (size_t i = 0; i < 4; i++) {
-		struct service *service = command(pick("3.14", "debian"), OPTIONS("-q"), ends[i].text);
-		struct child *child = begin(service);
-		struct stacks stacks;
+		struct run *run = run_service(command(pick("3.14", "debian"), OPTIONS("-q"), ends[i].text));
 
-		check(child__wait(child, 60), "it does not end");
-		check(child__code(child) == ends[i].code, "exit code %d, not %d: %s", child__code(child),
-		      ends[i].code, child__err(child));
-		check(!stacks__parse(&stacks, service->file), "no profile: %s", child__err(child));
-		check(stacks__with(&stacks, "burn") > 50, "burn has %llu samples",
-		      (unsigned long long)stacks__with(&stacks, "burn"));
+		check_profile(run, ends[i].code);
+		check(stacks__with(&run->stacks, "burn") > 50, "burn has %llu samples",
+		      (unsigned long long)stacks__with(&run->stacks, "burn"));
 	}
 }
 
@@ -364,7 +380,7 @@ LIVE_TEST(services, exec_of_another_version)
 	child = begin(service);
 	check(child__wait_message(child, "goes on", 60), "no profile: %s", child__err(child));
 	kill(child->pid, SIGTERM);
-	run = profiler__finish(child, service->file);
+	run = finish(child, service);
 	check_profile(run, 128 + SIGTERM);
 	check(percent(run, stacks__exactly(&run->stacks, "<module>;before")) > 10, "before has %.1f %%",
 	      percent(run, stacks__exactly(&run->stacks, "<module>;before")));
@@ -495,7 +511,7 @@ LIVE_TEST(services, storm)
 	check(child__wait_line(child, "end", 100), "it does not end: %s", child__err(child));
 	pause_for(1.2);
 	after = count_fds(child->pid);
-	run = profiler__finish(child, service->file);
+	run = finish(child, service);
 	check_profile(run, 0);
 	check(before && after <= before + 4, "%zu file descriptors before, %zu after", before, after);
 	check(run->report.resident_mb < 100, "%.1f MB", run->report.resident_mb);
@@ -524,7 +540,7 @@ LIVE_TEST(services, all)
 
 	check(child__wait_message(child, "first sample", 60), "no first sample: %s", child__err(child));
 	second = start(pick("3.14", "debian"), "spin.py");
-	run = profiler__finish(child, service->file);
+	run = finish(child, service);
 	check_profile(run, 0);
 	check(of_process(run, first->pid, "spin") > 50 && of_process(run, second->pid, "spin") > 50 &&
 		      of_process(run, third->pid, "fib") > 50,

@@ -110,6 +110,17 @@ Test(command, descriptors)
 	cr_expect_eq(run(argv("sh", "-c", script)), 0);
 }
 
+/* Whoever started us may ignore it; the command is to find that so, and we are to learn how it ends. */
+Test(command, ignored_sigchld)
+{
+	signal(SIGCHLD, SIG_IGN);
+	cr_expect_eq(run(argv("sh", "-c", "exit 3")), 3);
+	signal(SIGCHLD, SIG_IGN);
+	cr_expect_eq(run(argv("grep", "-q", "^SigIgn:.*[13579bdf]....$", "/proc/self/status")), 0);
+	signal(SIGCHLD, SIG_DFL);
+	cr_expect_eq(run(argv("grep", "-q", "^SigIgn:.*[02468ace]....$", "/proc/self/status")), 0);
+}
+
 /* Only root under sudo has another user to become. */
 Test(command, caller_of_sudo)
 {

@@ -96,12 +96,15 @@ static void run(char *const *argv, int hold_fd, int error_fd, bool keep_root)
 int command__start(struct command *command, char *const *argv, bool keep_root)
 {
 	int hold[2] = {-1, -1}, error[2] = {-1, -1}, err = 0;
+	sighandler_t old;
 
 	*command = (struct command){.hold_fd = -1, .error_fd = -1};
 	if (pipe2(hold, O_CLOEXEC) || pipe2(error, O_CLOEXEC)) {
 		err = -errno;
 		goto out;
 	}
+	/* Where it is ignored, as it may be from our caller on, nobody would tell how a child ends. */
+	old = signal(SIGCHLD, SIG_DFL);
 	command->pid = fork();
 	if (command->pid < 0) {
 		err = -errno;
@@ -109,6 +112,7 @@ int command__start(struct command *command, char *const *argv, bool keep_root)
 		goto out;
 	}
 	if (!command->pid) {
+		signal(SIGCHLD, old);
 		close(hold[1]);
 		close(error[0]);
 		run(argv, hold[0], error[1], keep_root);

@@ -47,11 +47,16 @@ static bool is_kept(const struct process *process)
 	return process->exited && !process->exited_ns;
 }
 
+static bool was_profiled(const struct process *process)
+{
+	return process->python || process->samples;
+}
+
 static void drop(struct processes *processes, struct process *process)
 {
 	struct processes_past *past = &processes->past;
 
-	if (process->python) {
+	if (was_profiled(process)) {
 		past->pythons++;
 		past->cpu_ns += process->cpu_end_ns - process->cpu_start_ns;
 	} else {
@@ -78,7 +83,7 @@ bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*fo
 			forget(context, process);
 			processes->ended--;
 		}
-		if (over && !process->asked_for && (!process->python || processes->kept >= PROCESSES_KEPT)) {
+		if (over && !process->asked_for && (!was_profiled(process) || processes->kept >= PROCESSES_KEPT)) {
 			drop(processes, process);
 			continue;
 		}

@@ -301,8 +301,12 @@ static int resolve_stacks(struct symbolizer *symbolizer)
 
 static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, const char *text)
 {
-	uint32_t frame = special_frame(symbolizer, text);
+	uint32_t frame;
 
+	/* Each process and thread has a name of its own. */
+	if (symbolizer->profile->frames.frames.len >= FRAMES_MAX)
+		return TRIE_FULL;
+	frame = special_frame(symbolizer, text);
 	return frame == UINT32_MAX ? TRIE_FULL : trie__child(&symbolizer->profile->trie, parent, frame);
 }
 
