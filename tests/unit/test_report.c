@@ -295,6 +295,10 @@ Test(report, processes_of_the_past)
 	expect_part("they used 7.000 s of CPU", true);
 	expect_part("  process ", false);
 	expect_part("  others ", false);
+	expect_part(" at most ", false);
+	report.cpu_unknown = 7;
+	expect_part(" Hz of CPU time asked, at most ", true);
+	expect_part("\n             and 7 processes more, not known how much, before ending\n", true);
 }
 
 /* For programs: one object, whatever the target is called. */

@@ -98,6 +98,7 @@ void follower__exec(struct follower *follower, struct process *process)
 	process->execs += process->python && !process->inherited;
 	process->python &= process->asked_for;
 	process->inherited = process->gone = false;
+	process->exe_id = 0;
 	process__forget(process);
 	process__update_command(process);
 	if (!follows(follower))
@@ -110,7 +111,7 @@ void follower__exit(struct follower *follower, struct process *process)
 {
 	if (process->exited)
 		return;
-	process__update_cpu(process);
+	follower->cpu_unknown += !process__update_cpu(process);
 	engine__remove(follower->engine, process); /* the pid can come again */
 	if (process->pidfd >= 0)
 		epoll_ctl(follower->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
@@ -154,6 +155,7 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 		return;
 	}
 	err = process__open(process, pid, follower->strings);
+	process->engine_epoch = epoch;
 	/* It lived, and may have been sampled. */
 	process->gone = err == -ESRCH && epoch;
 	if (process->gone)
@@ -161,6 +163,8 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 	err = err ?: follower__take(follower, process);
 	if (err) {
 		follower->unopened += err != -ESRCH;
+		if (epoch)
+			engine__remove(follower->engine, process);
 		process__close(process);
 		free(process);
 		return;
@@ -168,7 +172,7 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 	if (is_new)
 		process->cpu_start_ns = 0;
 	if (epoch)
-		process->epoch = process->engine_epoch = process->target.layout.epoch = epoch;
+		process->epoch = process->target.layout.epoch = epoch;
 	if (is_fork_of(process, parent, epoch))
 		process__inherit(process, parent, process->epoch);
 	process->retry_ns = now_ns() + (is_new ? STARTING_NS : 0);

@@ -33,6 +33,7 @@ struct follower {
 	uint64_t poll_ns;
 	uint64_t lost; /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
+	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
 	int err; /* out of memory and the like: the end of the run */
 };
 

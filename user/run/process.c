@@ -180,12 +180,14 @@ struct tail_reader *process__tail_reader(struct process *process, py_addr tstate
 	return &process->tails.items[process->tails.len - 1];
 }
 
-void process__update_cpu(struct process *process)
+bool process__update_cpu(struct process *process)
 {
 	uint64_t cpu_ns;
 
-	if (!proc__cpu_ns(process->pid, &cpu_ns))
-		process->cpu_end_ns = cpu_ns;
+	if (proc__cpu_ns(process->pid, &cpu_ns))
+		return false;
+	process->cpu_end_ns = cpu_ns;
+	return true;
 }
 
 void process__add_reads(const struct process *process, struct remote_stats *sum)

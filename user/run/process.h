@@ -71,8 +71,8 @@ void process__forget(struct process *process);
 struct tail_reader *process__tail_reader(struct process *process, py_addr tstate);
 /* Look at its command line again, after an exec. */
 void process__update_command(struct process *process);
-/* Look at its CPU time once more. */
-void process__update_cpu(struct process *process);
+/* Look at its CPU time once more. False: it is gone, and the last time stays. */
+bool process__update_cpu(struct process *process);
 /* Add what was read of it. */
 void process__add_reads(const struct process *process, struct remote_stats *sum);
 /* It has ended, and so has the use of all that was read of it. What it was and used stays known. */

@@ -62,6 +62,12 @@ static void format_targets(const struct report *report, struct buf *out)
 			  count == 1 ? "" : "es");
 }
 
+/* Did processes that were found end so soon that their CPU time is not known to the last? */
+static bool is_cpu_short(const struct report *report)
+{
+	return report->followed && report->cpu_unknown;
+}
+
 static void format_rate(const struct report *report, struct buf *out)
 {
 	uint64_t cpu_ns = report__target_cpu_ns(report);
@@ -71,9 +77,12 @@ static void format_rate(const struct report *report, struct buf *out)
 	if (cpu_ns < 10000000)
 		buf__adds(out, "n/a given (too little CPU time to say)");
 	else
-		buf__addf(out, "%.1f given", taken * 1e9 / cpu_ns);
+		buf__addf(out, "%s%.1f given", is_cpu_short(report) ? "at most " : "", taken * 1e9 / cpu_ns);
 	buf__addf(out, "; %s used %.3f s of CPU in %.2f s\n",
 		  report->process_count + report->past.pythons == 1 ? "the process" : "they", cpu_ns / 1e9, report->wall_ns / 1e9);
+	if (is_cpu_short(report))
+		buf__addf(out, "             and %" PRIu64 " process%s more, not known how much, before ending\n",
+			  report->cpu_unknown, report->cpu_unknown == 1 ? "" : "es");
 }
 
 /* "3 (2 ring buffer full, 1 stack no longer known)": a total and what it is made of. */

@@ -18,6 +18,7 @@ struct report {
 	bool followed;		     /* they were found; those that are no Python are not among them: */
 	uint64_t other_processes;
 	struct processes_past past; /* Pythons that are not among them, either */
+	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and could not be profiled */
 	struct symbolize_counts counts;
 	const char *engine; /* its name */

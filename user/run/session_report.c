@@ -82,6 +82,7 @@ static void fill_report(struct session *session, struct report *report)
 		.unsupported = session->follower.unsupported,
 		.unopened = session->follower.unopened,
 		.excluded = session->follower.excluded,
+		.cpu_unknown = session->follower.cpu_unknown,
 		.reads = session->follower.processes.past.reads,
 		.counts = session->symbolizer.counts,
 		.rate_hz = session->config.rate_hz,

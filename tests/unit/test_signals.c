@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What becomes of signals, with a command and without.
+ */
+#include "run/signals.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pid_t child;
+
+static void end(void)
+{
+	if (child > 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	signals__close();
+}
+
+TestSuite(signals, .fini = end, .timeout = 60);
+
+static void start(void)
+{
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (!child) {
+		alarm(60);
+		for (;;)
+			pause();
+	}
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+	return poll(&poll_fd, 1, 0) == 1;
+}
+
+Test(signals, the_first_is_noted)
+{
+	bool snapshot = true;
+	int fd = signals__open(0);
+
+	cr_assert_geq(fd, 0);
+	cr_expect_eq(signals__take(&snapshot), 0);
+	cr_expect(!snapshot && !is_readable(fd));
+	raise(SIGUSR1);
+	cr_expect(is_readable(fd));
+	cr_expect_eq(signals__take(&snapshot), 0);
+	cr_expect(snapshot && !is_readable(fd));
+	raise(SIGTERM);
+	cr_expect_eq(signals__take(&snapshot), SIGTERM);
+	cr_expect(!snapshot);
+}
+
+Test(signals, the_second_ends_the_program, .signal = SIGTERM)
+{
+	signals__open(0);
+	raise(SIGTERM);
+	raise(SIGTERM);
+}
+
+/* However many come. */
+Test(signals, passed_on_to_a_command)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	bool snapshot;
+	int status;
+
+	for (size_t i = 0; i < 4; i++) {
+		int fd;
+
+		start();
+		fd = signals__open(child);
+		kill(getpid(), numbers[i]);
+		kill(getpid(), numbers[i]);
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == numbers[i], "status %d", status);
+		cr_expect_eq(signals__take(&snapshot), 0);
+		raise(SIGUSR1);
+		cr_expect(is_readable(fd));
+		signals__take(&snapshot);
+		cr_expect(snapshot);
+		signals__close();
+	}
+	child = 0;
+}
+
+Test(signals, a_command_that_has_ended)
+{
+	start();
+	signals__open(child);
+	signals__forget_command();
+	raise(SIGTERM);
+	cr_expect_eq(kill(child, 0), 0);
+	cr_expect_eq(waitpid(child, NULL, WNOHANG), 0, "it got none");
+}
