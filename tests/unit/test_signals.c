@@ -25,15 +25,24 @@ TestSuite(signals, .fini = end, .timeout = 60);
 
 static void start(void)
 {
+	int ready[2];
+	char byte;
+
+	cr_assert_eq(pipe(ready), 0);
 	child = fork();
 	cr_assert_geq(child, 0);
 	if (!child) {
 		for (int number = 1; number < 32; number++)
 			signal(number, SIG_DFL); /* as an exec would */
 		alarm(60);
-		for (;;)
-			pause();
+		if (write(ready[1], "x", 1) == 1)
+			for (;;)
+				pause();
+		_exit(1);
 	}
+	cr_assert_eq(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
 }
 
 static bool is_readable(int fd)
