@@ -549,3 +549,18 @@ LIVE_TEST(services, all)
 	      (unsigned long long)of_process(run, second->pid, "spin"),
 	      (unsigned long long)of_process(run, third->pid, "fib"), run->err);
 }
+
+/* Of what is found, only what is wanted. */
+LIVE_TEST(services, filters)
+{
+	struct target *spin = start(pick("3.13", "debian"), "spin.py");
+	struct target *fib = start(pick("3.15", "debian"), "fib.py");
+	struct run *run = run_service(profiled(OPTIONS("-q", "-a", "-d", "2", "--exclude", "spin.py")));
+
+	check_profile(run, 0);
+	check(of_process(run, fib->pid, "fib") > 50 && !of_process(run, spin->pid, NULL), "--exclude: %s", run->err);
+	check(strstr(run->err, "but not asked for"), "it says: %s", run->err);
+	run = run_service(profiled(OPTIONS("-q", "-a", "-d", "2", "--comm", "python3.13", "--user", "root")));
+	check_profile(run, 0);
+	check(of_process(run, spin->pid, "spin") > 50 && !of_process(run, fib->pid, NULL), "--comm: %s", run->err);
+}
