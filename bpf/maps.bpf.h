@@ -10,8 +10,8 @@ const volatile __u32 max_frames = PBP_MAX_FRAMES; /* budget of one walk, from th
 const volatile __u32 want_names = 0;		  /* put the thread's name into samples */
 const volatile __u64 hash_seed = 1; /* random: a target cannot make two stacks collide on purpose */
 
-const volatile __u32 follow_forks = 0;		  /* processes that targets start are targets, too */
-const volatile __u32 tell_execs = 0;		  /* ... and those are told of that no target has started */
+const volatile __u32 follow_forks = 0; /* processes that targets start are targets, too */
+const volatile __u32 tell_execs = 0;   /* ... and those are told of that no target has started */
 
 /* Written by user space, read here. */
 __u32 reader_idle = 0; /* the reader has stopped polling: wake it for the next record */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Parse, open the outputs, run a session, write. Every way out has its exit code:
- * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted; that of a command is passed on.
+ * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted; that of a command is passed
+ * on.
  */
 #include "base/log.h"
 #include "base/util.h"
@@ -24,8 +25,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { EXIT_WRITTEN = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_PYTHON = 3, EXIT_NOT_PERMITTED = 4,
-       EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+enum {
+	EXIT_WRITTEN = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_NOT_PYTHON = 3,
+	EXIT_NOT_PERMITTED = 4,
+	EXIT_NOT_RUN = 126,
+	EXIT_NOT_FOUND = 127
+};
 
 /* A recording in progress: what the snapshot on SIGUSR1 needs. */
 struct recording {
@@ -274,9 +282,9 @@ static int exit_code(enum session_error error)
 {
 	return error == SESSION_COMMAND_NOT_FOUND ? EXIT_NOT_FOUND
 	       : error == SESSION_COMMAND_NOT_RUN ? EXIT_NOT_RUN
-	       : error == SESSION_NOT_PYTHON	? EXIT_NOT_PYTHON
-	       : error == SESSION_NOT_PERMITTED ? EXIT_NOT_PERMITTED
-						: EXIT_FAILED;
+	       : error == SESSION_NOT_PYTHON	  ? EXIT_NOT_PYTHON
+	       : error == SESSION_NOT_PERMITTED	  ? EXIT_NOT_PERMITTED
+						  : EXIT_FAILED;
 }
 
 /* What a run that has begun ends with; a command that still runs is waited for, since its code is ours. */
@@ -315,8 +323,7 @@ static int record(const struct options *options)
 
 static int write_dump(const struct options *options, const struct dump *result)
 {
-	struct dump_style style = {.width = stream_width(STDOUT_FILENO),
-				   .color = wants_color(STDOUT_FILENO)};
+	struct dump_style style = {.width = stream_width(STDOUT_FILENO), .color = wants_color(STDOUT_FILENO)};
 	struct buf text = {0};
 	int err = options->json ? dump__write_json(result, &text) : dump__write_text(result, &style, &text);
 
@@ -371,9 +378,7 @@ static void occupy_standard_fds(void)
 			_exit(EXIT_FAILED);
 }
 
-static void do_nothing(int signal)
-{
-}
+static void do_nothing(int signal) {}
 
 /* By a handler, since a command would inherit it if it were ignored. */
 static void survive(int signum)

@@ -199,9 +199,8 @@ static int parse_engine(const char *text, enum engine_kind *out)
 
 static int parse_by(const char *text, enum session_by *out)
 {
-	static const char *const names[] = {[SESSION_BY_DEFAULT] = "",
-					    [SESSION_BY_PROCESS] = "process",
-					    [SESSION_BY_MERGED] = "merged"};
+	static const char *const names[] = {
+		[SESSION_BY_DEFAULT] = "", [SESSION_BY_PROCESS] = "process", [SESSION_BY_MERGED] = "merged"};
 	int index = parse_word(text, names, ARRAY_SIZE(names));
 
 	*out = index <= 0 ? SESSION_BY_DEFAULT : (enum session_by)index;
@@ -252,7 +251,8 @@ static int take_option(struct options *options, int option, const char *value, c
 		options->session.all = true;
 		return 0;
 	case OPTION_BY:
-		return parse_by(value, &options->session.by) ? bad_value("--by", value, "process or merged") : 0;
+		return parse_by(value, &options->session.by) ? bad_value("--by", value, "process or merged")
+							     : 0;
 	case OPTION_EXCLUDE:
 		options->session.filter.exclude = value;
 		return *value ? 0 : bad_value("--exclude", "''", "a pattern");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Programs that the profiler itself starts, or finds: its words, its end, and which processes are in the profile.
+ * Programs that the profiler itself starts, or finds: its words, its end, and which processes are in the
+ * profile.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 struct service {
 	const char *argv[SERVICE_WORDS]; /* of the profiler */
 	size_t count;
-	const char *folder; /* of the program, from here */
+	const char *folder;			    /* of the program, from here */
 	char program[CHILD_PATH], file[CHILD_PATH]; /* ... as it sees it; the profile */
 	char words[512];
 };
@@ -40,7 +41,8 @@ uint64_t of_process(const struct run *run, pid_t pid, const char *name);
 size_t processes_with(const struct run *run, const char *name);
 
 /* Beginning of a program that is to be busy for a while. */
-#define BURN "import time\n"                                                                                    \
-	     "def burn(seconds):\n"                                                                             \
-	     "    end = time.process_time() + seconds\n"                                                        \
-	     "    while time.process_time() < end: sum(range(200))\n"
+#define BURN                                                                                                 \
+	"import time\n"                                                                                      \
+	"def burn(seconds):\n"                                                                               \
+	"    end = time.process_time() + seconds\n"                                                          \
+	"    while time.process_time() < end: sum(range(200))\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Commands that the profiler starts: from when on they are profiled, how they end, and that they are left alone.
+ * Commands that the profiler starts: from when on they are profiled, how they end, and that they are left
+ * alone.
  */
 #include "service.h"
 
@@ -43,7 +44,8 @@ LIVE_TEST(commands, exit_codes)
 		    {BURN "burn(0.2)\nimport os\nos.abort()\n", 128 + 6}};
 
 	for (size_t i = 0; i < 4; i++) {
-		struct run *run = service__run(service__command(pick("3.14", "debian"), OPTIONS("-q"), ends[i].text));
+		struct run *run =
+			service__run(service__command(pick("3.14", "debian"), OPTIONS("-q"), ends[i].text));
 
 		check_profile(run, ends[i].code);
 		check(stacks__with(&run->stacks, "burn") > 50, "burn has %llu samples",
@@ -75,12 +77,14 @@ LIVE_TEST(commands, not_python)
 	struct run *run = service__run(service__profiled(OPTIONS("--", "sh", "-c", "echo done; exit 5")));
 
 	check(run->code == NOT_PYTHON, "exit code %d: %s", run->code, run->err);
-	check(strstr(run->err, "no Python that can be profiled was found") && strstr(run->err, "ended with exit code 5"),
+	check(strstr(run->err, "no Python that can be profiled was found") &&
+		      strstr(run->err, "ended with exit code 5"),
 	      "it says: %s", run->err);
 	check(!strcmp(run->out, "done\n"), "stdout has %s", run->out);
 }
 
-/* Its streams are its own: what the profiler says goes to stderr. And it inherits nothing of the profiler's. */
+/* Its streams are its own: what the profiler says goes to stderr. And it inherits nothing of the profiler's.
+ */
 LIVE_TEST(commands, streams_and_descriptors)
 {
 	static const char text[] = BURN "import os, signal, sys\n"
@@ -106,15 +110,15 @@ LIVE_TEST(commands, streams_and_descriptors)
 	      child__out(child), child__out(plain));
 }
 
-#define CATCHES                                                                                                 \
-	BURN "import os, signal, sys\n"                                                                         \
-	     "got = []\n"                                                                                       \
-	     "for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):\n"                                  \
-	     "    signal.signal(number, lambda number, frame: got.append(int(number)))\n"                       \
-	     "print('ready', flush=True)\n"                                                                     \
-	     "while not got: burn(0.05)\n"                                                                      \
-	     "burn(0.2)\n"                                                                                      \
-	     "print('got', got, flush=True)\n"                                                                  \
+#define CATCHES                                                                                              \
+	BURN "import os, signal, sys\n"                                                                      \
+	     "got = []\n"                                                                                    \
+	     "for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):\n"                               \
+	     "    signal.signal(number, lambda number, frame: got.append(int(number)))\n"                    \
+	     "print('ready', flush=True)\n"                                                                  \
+	     "while not got: burn(0.05)\n"                                                                   \
+	     "burn(0.2)\n"                                                                                   \
+	     "print('got', got, flush=True)\n"                                                               \
 	     "sys.exit(7)\n"
 
 LIVE_TEST(commands, signals_are_passed_on)
@@ -122,7 +126,8 @@ LIVE_TEST(commands, signals_are_passed_on)
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 
 	for (size_t i = 0; i < 3; i++) {
-		struct child *child = service__begin(service__command(pick("3.14", "debian"), OPTIONS("-q"), CATCHES));
+		struct child *child =
+			service__begin(service__command(pick("3.14", "debian"), OPTIONS("-q"), CATCHES));
 		char got[32];
 
 		check(child__wait_line(child, "ready", 30), "not ready: %s", child__err(child));
@@ -138,8 +143,9 @@ LIVE_TEST(commands, signals_are_passed_on)
 /* Ctrl-C at a terminal comes to both: the program gets it once, and the profile is written. */
 LIVE_TEST(commands, interrupt_at_a_terminal)
 {
-	static const char keys[] = "(until grep -q ready \"$0\"; do sleep 0.05; done; printf '\\003'; sleep 3) |"
-				   " script -qefc \"$1\" /dev/null >\"$0\"";
+	static const char keys[] =
+		"(until grep -q ready \"$0\"; do sleep 0.05; done; printf '\\003'; sleep 3) |"
+		" script -qefc \"$1\" /dev/null >\"$0\"";
 	struct service *service = service__command(pick("3.14", "debian"), OPTIONS("-q"), CATCHES);
 	char line[2048] = "", out[CHILD_PATH];
 	const char *argv[] = {"sh", "-c", keys, out, line, NULL};
@@ -163,7 +169,8 @@ LIVE_TEST(commands, interrupt_at_a_terminal)
 LIVE_TEST(commands, duration)
 {
 	static const char text[] = BURN "import sys\nburn(1.5)\nsys.exit(4)\n";
-	struct run *run = service__run(service__command(pick("3.14", "debian"), OPTIONS("-q", "-d", "0.5"), text));
+	struct run *run =
+		service__run(service__command(pick("3.14", "debian"), OPTIONS("-q", "-d", "0.5"), text));
 
 	check_profile(run, 4);
 	check(strstr(run->err, "duration over") && strstr(run->err, "goes on"), "it says: %s", run->err);
@@ -172,20 +179,22 @@ LIVE_TEST(commands, duration)
 
 LIVE_TEST(commands, under_sudo)
 {
-	static const char text[] = BURN "import os\nburn(0.2)\n"
-					"print(os.getuid(), os.getgid(), os.getgroups(), os.environ['USER'])\n";
+	static const char text[] =
+		BURN "import os\nburn(0.2)\n"
+		     "print(os.getuid(), os.getgid(), os.getgroups(), os.environ['USER'])\n";
 	const char *const env[] = {"SUDO_UID=65534", "SUDO_GID=65534", "SUDO_USER=nobody", "USER=root"};
 
 	for (int as_root = 0; as_root < 2; as_root++) {
-		struct service *service = service__command(pick("3.11", "host"),
-						  as_root ? OPTIONS("-q", "--as-root") : OPTIONS("-q"), text);
+		struct service *service = service__command(
+			pick("3.11", "host"), as_root ? OPTIONS("-q", "--as-root") : OPTIONS("-q"), text);
 		struct child_config config = {.argv = service->argv};
 		struct child *child;
 
 		memcpy(config.env, env, sizeof(env));
 		child = child__start(&config);
 		check(child__wait(child, 60) && !child__code(child), "it fails: %s", child__err(child));
-		check(!strncmp(child__out(child), as_root ? "0 0 " : "65534 65534 [65534] nobody", as_root ? 4 : 26),
+		check(!strncmp(child__out(child), as_root ? "0 0 " : "65534 65534 [65534] nobody",
+			       as_root ? 4 : 26),
 		      "it is run as %s", child__out(child));
 	}
 }
@@ -194,8 +203,8 @@ LIVE_TEST(commands, under_sudo)
 
 LIVE_TEST(commands, wrapper_that_execs)
 {
-	struct run *run = service__run(service__script(pick("3.14", "debian"), OPTIONS("-q"), "sleep 0.2; exec \"$0\" \"$@\"",
-					     BURN "burn(0.3)\n"));
+	struct run *run = service__run(service__script(pick("3.14", "debian"), OPTIONS("-q"),
+						       "sleep 0.2; exec \"$0\" \"$@\"", BURN "burn(0.3)\n"));
 
 	check_profile(run, 0);
 	check(percent(run, stacks__with(&run->stacks, "burn")) > 70, "burn has %.1f %%",
@@ -204,7 +213,8 @@ LIVE_TEST(commands, wrapper_that_execs)
 
 LIVE_TEST(commands, exec_of_another_version)
 {
-	struct service *service = service__command(pick("3.13", "debian"), OPTIONS("-q", "-d", "3"), "tests/targets/execs.py");
+	struct service *service =
+		service__command(pick("3.13", "debian"), OPTIONS("-q", "-d", "3"), "tests/targets/execs.py");
 	struct child *child;
 	struct run *run;
 

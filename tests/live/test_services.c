@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Processes that are found: what others start, everything. Which are in the profile, from when on, and what becomes
- * of those that end soon.
+ * Processes that are found: what others start, everything. Which are in the profile, from when on, and what
+ * becomes of those that end soon.
  */
 #include "service.h"
 
@@ -16,23 +16,24 @@ EACH_PYTHON(services, forked_workers)
 	struct target *target = start(python, "forks.py", .args = {"2", "0.5"});
 	struct run *run = profile(target, .seconds = 2, .args = {"--subprocesses"}, .min_samples = 600);
 
-	check(processes_with(run, "child") == 4, "%zu workers are in the profile", processes_with(run, "child"));
+	check(processes_with(run, "child") == 4, "%zu workers are in the profile",
+	      processes_with(run, "child"));
 	check(percent(run, stacks__with(&run->stacks, "child")) > 90, "child has %.1f %%",
 	      percent(run, stacks__with(&run->stacks, "child")));
 	run = profile(target, .args = {"--subprocesses", "--by", "merged"});
 	check(!strstr(run->stacks.text, "process "), "processes are told apart");
-	check(percent(run, stacks__exactly(&run->stacks, "<module>;fork_one;child")) > 90, "child has %.1f %%",
-	      percent(run, stacks__exactly(&run->stacks, "<module>;fork_one;child")));
+	check(percent(run, stacks__exactly(&run->stacks, "<module>;fork_one;child")) > 90,
+	      "child has %.1f %%", percent(run, stacks__exactly(&run->stacks, "<module>;fork_one;child")));
 }
 
-#define POOL                                                                                                    \
-	BURN "import multiprocessing, sys\n"                                                                    \
-	     "def work(seconds):\n"                                                                             \
-	     "    burn(seconds)\n"                                                                              \
-	     "if __name__ == '__main__':\n"                                                                     \
-	     "    how = multiprocessing.get_context(sys.argv[1])\n"                                             \
-	     "    workers = [how.Process(target=work, args=(0.6,)) for _ in range(3)]\n"                        \
-	     "    for worker in workers: worker.start()\n"                                                      \
+#define POOL                                                                                                 \
+	BURN "import multiprocessing, sys\n"                                                                 \
+	     "def work(seconds):\n"                                                                          \
+	     "    burn(seconds)\n"                                                                           \
+	     "if __name__ == '__main__':\n"                                                                  \
+	     "    how = multiprocessing.get_context(sys.argv[1])\n"                                          \
+	     "    workers = [how.Process(target=work, args=(0.6,)) for _ in range(3)]\n"                     \
+	     "    for worker in workers: worker.start()\n"                                                   \
 	     "    for worker in workers: worker.join()\n"
 
 EACH_KIND(services, multiprocessing)
@@ -55,13 +56,14 @@ EACH_KIND(services, multiprocessing)
 
 LIVE_TEST(services, wrapper_that_waits)
 {
-	struct run *run = service__run(service__script(pick("3.14", "debian"), OPTIONS("-q", "-s"), "\"$0\" \"$@\"; exit 4",
-					     BURN "burn(0.3)\n"));
+	struct run *run = service__run(service__script(pick("3.14", "debian"), OPTIONS("-q", "-s"),
+						       "\"$0\" \"$@\"; exit 4", BURN "burn(0.3)\n"));
 
 	check_profile(run, 4);
 	check(percent(run, stacks__with(&run->stacks, "burn")) > 70, "burn has %.1f %%",
 	      percent(run, stacks__with(&run->stacks, "burn")));
-	run = service__run(service__script(pick("3.14", "debian"), OPTIONS("-q"), "\"$0\" \"$@\"; exit 4", BURN "burn(0.3)\n"));
+	run = service__run(service__script(pick("3.14", "debian"), OPTIONS("-q"), "\"$0\" \"$@\"; exit 4",
+					   BURN "burn(0.3)\n"));
 	check(run->code == NOT_PYTHON, "exit code %d: %s", run->code, run->err);
 	check(strstr(run->err, "--subprocesses"), "it does not say what would help: %s", run->err);
 }
@@ -74,20 +76,22 @@ LIVE_TEST(services, others_are_left_out)
 
 	check(percent(run, stacks__with(&run->stacks, "busy")) > 95, "busy has %.1f %%",
 	      percent(run, stacks__with(&run->stacks, "busy")));
-	check(strstr(run->err, "not Python") && strstr(run->err, "of them left out"), "it says: %s", run->err);
+	check(strstr(run->err, "not Python") && strstr(run->err, "of them left out"), "it says: %s",
+	      run->err);
 }
 
 /* Each lives for 0.2 s, most of which is to be seen. */
 LIVE_TEST(services, brief_children)
 {
 	static const char text[] = BURN "def brief(): burn(0.15)\nbrief()\n";
-	struct run *run = service__run(service__script(pick("3.14", "debian"), OPTIONS("-q", "-s"),
+	struct run *run =
+		service__run(service__script(pick("3.14", "debian"), OPTIONS("-q", "-s"),
 					     "for i in 1 2 3 4 5 6 7 8 9 10; do \"$0\" \"$@\"; done", text));
 	double named = percent(run, stacks__with(&run->stacks, "brief"));
 
 	check_profile(run, 0);
-	check(processes_with(run, "brief") >= 9, "%zu of 10 are in the profile: %s", processes_with(run, "brief"),
-	      run->err);
+	check(processes_with(run, "brief") >= 9, "%zu of 10 are in the profile: %s",
+	      processes_with(run, "brief"), run->err);
 	check(named > 60, "brief has %.1f %%: %s", named, run->err);
 }
 
@@ -109,19 +113,19 @@ static size_t count_fds(pid_t pid)
 /* Forks, execs and ends by the hundred: nothing is left of them. */
 LIVE_TEST(services, storm)
 {
-	static const char text[] = BURN
-		"import os, subprocess\n"
-		"burn(0.3)\n"
-		"print('begin', flush=True)\n"
-		"burn(0.5)\n"
-		"for i in range(600):\n"
-		"    pid = os.fork()\n"
-		"    if not pid: os._exit(0)\n"
-		"    os.waitpid(pid, 0)\n"
-		"    if i % 4 == 0: subprocess.call(['/bin/true'])\n"
-		"print('end', flush=True)\n"
-		"burn(2)\n";
-	struct service *service = service__command(pick("3.14", "debian"), OPTIONS("-q", "-s", "--stats"), text);
+	static const char text[] = BURN "import os, subprocess\n"
+					"burn(0.3)\n"
+					"print('begin', flush=True)\n"
+					"burn(0.5)\n"
+					"for i in range(600):\n"
+					"    pid = os.fork()\n"
+					"    if not pid: os._exit(0)\n"
+					"    os.waitpid(pid, 0)\n"
+					"    if i % 4 == 0: subprocess.call(['/bin/true'])\n"
+					"print('end', flush=True)\n"
+					"burn(2)\n";
+	struct service *service =
+		service__command(pick("3.14", "debian"), OPTIONS("-q", "-s", "--stats"), text);
 	struct child *child = service__begin(service);
 	size_t before, after;
 	struct run *run;
@@ -141,8 +145,8 @@ LIVE_TEST(services, storm)
 /* A supervisor that is no Python, by its number. */
 LIVE_TEST(services, supervisor)
 {
-	struct target *target = start(pick("3.14", "debian"), "spin.py",
-				      .wrapper = {"sh", "-c", "\"$0\" \"$@\" & wait"});
+	struct target *target =
+		start(pick("3.14", "debian"), "spin.py", .wrapper = {"sh", "-c", "\"$0\" \"$@\" & wait"});
 	struct run *run = profile(target, .args = {"-s"});
 
 	check(percent(run, stacks__with(&run->stacks, "spin")) > 95, "spin has %.1f %%",
@@ -176,12 +180,16 @@ LIVE_TEST(services, filters)
 {
 	struct target *spin = start(pick("3.13", "debian"), "spin.py");
 	struct target *fib = start(pick("3.15", "debian"), "fib.py");
-	struct run *run = service__run(service__profiled(OPTIONS("-q", "-a", "-d", "2", "--exclude", "spin.py")));
+	struct run *run =
+		service__run(service__profiled(OPTIONS("-q", "-a", "-d", "2", "--exclude", "spin.py")));
 
 	check_profile(run, 0);
-	check(of_process(run, fib->pid, "fib") > 50 && !of_process(run, spin->pid, NULL), "--exclude: %s", run->err);
+	check(of_process(run, fib->pid, "fib") > 50 && !of_process(run, spin->pid, NULL), "--exclude: %s",
+	      run->err);
 	check(strstr(run->err, "but not asked for"), "it says: %s", run->err);
-	run = service__run(service__profiled(OPTIONS("-q", "-a", "-d", "2", "--comm", "python3.13", "--user", "root")));
+	run = service__run(
+		service__profiled(OPTIONS("-q", "-a", "-d", "2", "--comm", "python3.13", "--user", "root")));
 	check_profile(run, 0);
-	check(of_process(run, spin->pid, "spin") > 50 && !of_process(run, fib->pid, NULL), "--comm: %s", run->err);
+	check(of_process(run, spin->pid, "spin") > 50 && !of_process(run, fib->pid, NULL), "--comm: %s",
+	      run->err);
 }

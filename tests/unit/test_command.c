@@ -101,11 +101,12 @@ Test(command, descriptors)
 	char script[160];
 
 	cr_assert(theirs >= 0 && ours >= 0);
-	snprintf(script, sizeof(script), "[ -e /proc/self/fd/%d ] && [ ! -e /proc/self/fd/%d ]", theirs, ours);
+	snprintf(script, sizeof(script), "[ -e /proc/self/fd/%d ] && [ ! -e /proc/self/fd/%d ]", theirs,
+		 ours);
 	cr_expect_eq(run(argv("sh", "-c", script)), 0);
 	start(argv("sh", "-c", script));
-	snprintf(script, sizeof(script), "[ ! -e /proc/self/fd/%d ] && [ ! -e /proc/self/fd/%d ]", command.hold_fd,
-		 command.error_fd);
+	snprintf(script, sizeof(script), "[ ! -e /proc/self/fd/%d ] && [ ! -e /proc/self/fd/%d ]",
+		 command.hold_fd, command.error_fd);
 	command__close(&command);
 	cr_expect_eq(run(argv("sh", "-c", script)), 0);
 }

@@ -387,10 +387,11 @@ Test(options, faults_are_told)
 Test(options, help)
 {
 	static const char *const words[] = {
-		"--pid",      "--duration", "--rate",  "--output", "--format",	 "--line",
-		"--function", "--threads",  "--limit", "--quiet",  "--verbose",	 "--kernel-frames",
-		"--subprocesses", "--all", "--by", "--as-root", "--exclude", "--comm", "--user",
-		"--help",     "--version",  "doctor",  "record",   ".collapsed", ".folded",
+		"--pid",     "--duration",	"--rate",	  "--output",	"--format",
+		"--line",    "--function",	"--threads",	  "--limit",	"--quiet",
+		"--verbose", "--kernel-frames", "--subprocesses", "--all",	"--by",
+		"--as-root", "--exclude",	"--comm",	  "--user",	"--help",
+		"--version", "doctor",		"record",	  ".collapsed", ".folded",
 	};
 	char text[8192];
 	FILE *out;

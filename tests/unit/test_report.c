@@ -274,13 +274,15 @@ Test(report, processes_that_were_found)
 	expect_part(" 4 of processes that ended before all was read,", true);
 	expect_part("  process    13 (worker): 200 samples, 1.000 s of CPU\n"
 		    "  process    12 (python3 app.py): 100 samples, 5.000 s of CPU\n"
-		    "  others     3 processes found that were not profiled, not Python; 1 sample of them left out\n",
+		    "  others     3 processes found that were not profiled, not Python; 1 sample of them "
+		    "left out\n",
 		    true);
 	expect_part("300 samples of 2 Python processes in", true);
 	expect_part("  exec ", false);
 	report.denied = 1;
 	report.unsupported = 1;
-	expect_part("  others     3 processes found that were not profiled (1 not permitted to read, 1 of a version or "
+	expect_part("  others     3 processes found that were not profiled (1 not permitted to read, 1 of a "
+		    "version or "
 		    "build that is not supported, the others not Python); 1 sample of them left out\n",
 		    true);
 }

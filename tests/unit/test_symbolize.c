@@ -593,7 +593,8 @@ Test(symbolize, tail_of_one_frame, .init = start_image, .fini = stop_image)
 /* A process that was found may be anything: what is sampled of it counts once it is known to be Python. */
 Test(symbolize, processes_that_are_found, .init = start, .fini = stop)
 {
-	struct pbp_sample sample = {.type = PBP_SAMPLE, .tgid = PID, .tid = PID, .status = PBP_STATUS_NO_TARGET};
+	struct pbp_sample sample = {
+		.type = PBP_SAMPLE, .tgid = PID, .tid = PID, .status = PBP_STATUS_NO_TARGET};
 
 	process->python = false;
 	send(&sample);
@@ -634,7 +635,8 @@ Test(symbolize, a_process_that_has_ended, .init = start, .fini = stop)
 /* Another process with the same pid and another name is another root; so is a program after an exec. */
 Test(symbolize, a_pid_again, .fini = stop)
 {
-	struct pbp_sample sample = {.type = PBP_SAMPLE, .tgid = PID, .tid = PID, .status = PBP_STATUS_NO_TSTATE};
+	struct pbp_sample sample = {
+		.type = PBP_SAMPLE, .tgid = PID, .tid = PID, .status = PBP_STATUS_NO_TSTATE};
 
 	start_with(MAX_NODES, true, false);
 	send(&sample);
@@ -648,8 +650,8 @@ Test(symbolize, a_pid_again, .fini = stop)
 	send(&sample);
 	flush();
 	expect("process 77 (python3 app.py);[no Python frames] 1\n"
-		       "process 77 (second);[no Python frames] 1\n"
-		       "process 77 (third);[no Python frames] 1\n");
+	       "process 77 (second);[no Python frames] 1\n"
+	       "process 77 (third);[no Python frames] 1\n");
 }
 
 Test(symbolize, unverified_tail, .init = start_image, .fini = stop_image)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See command.h. Two pipes: by one the child is let go, and sees that nobody will if this program dies first; the
- * other closes at its exec, or brings what went wrong.
+ * See command.h. Two pipes: by one the child is let go, and sees that nobody will if this program dies first;
+ * the other closes at its exec, or brings what went wrong.
  */
 #include "os/command.h"
 
@@ -63,8 +63,8 @@ static int become_caller_of_sudo(void)
 	const struct passwd *user;
 	unsigned int uid, gid;
 
-	if (getuid() || geteuid() || !parse_id(getenv("SUDO_UID"), &uid) || !parse_id(getenv("SUDO_GID"), &gid) ||
-	    !uid)
+	if (getuid() || geteuid() || !parse_id(getenv("SUDO_UID"), &uid) ||
+	    !parse_id(getenv("SUDO_GID"), &gid) || !uid)
 		return 0;
 	user = getpwuid(uid);
 	if (user ? initgroups(user->pw_name, gid) : setgroups(0, NULL))
@@ -154,7 +154,8 @@ int command__release(struct command *command, char *reason, size_t reason_size)
 	if (got != sizeof(failure))
 		return 0;
 	if (failure.step == STEP_USER)
-		snprintf(reason, reason_size, "cannot run it as the user who called sudo: %s", strerror(failure.err));
+		snprintf(reason, reason_size, "cannot run it as the user who called sudo: %s",
+			 strerror(failure.err));
 	else
 		snprintf(reason, reason_size, "%s", strerror(failure.err));
 	return -failure.err;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A command that this program starts and leaves alone: its terminal, its standard streams, its signals, its file
- * descriptors and its limits are what the caller of this program gave. It waits just before its exec until it is
- * let go, so that nothing of it is missed.
+ * A command that this program starts and leaves alone: its terminal, its standard streams, its signals, its
+ * file descriptors and its limits are what the caller of this program gave. It waits just before its exec
+ * until it is let go, so that nothing of it is missed.
  */
 #pragma once
 
@@ -20,8 +20,9 @@ struct command {
 enum { COMMAND_NOT_RUN = 126, COMMAND_NOT_FOUND = 127 };
 
 /*
- * Forks a process that will run argv (NULL at its end). To be called before anything is set that a child inherits:
- * signals, limits, priority. Under sudo it belongs to the user who called sudo, unless `keep_root`. 0 or -errno.
+ * Forks a process that will run argv (NULL at its end). To be called before anything is set that a child
+ * inherits: signals, limits, priority. Under sudo it belongs to the user who called sudo, unless `keep_root`.
+ * 0 or -errno.
  */
 int command__start(struct command *command, char *const *argv, bool keep_root);
 /* Lets it run. 0; -errno: it could not (see command__code), and `reason` says why. */

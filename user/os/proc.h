@@ -53,8 +53,8 @@ int proc__exe_id(pid_t pid, uint64_t *out);
 int proc__children(pid_t pid, struct proc_tasks *out);
 
 /*
- * Do both run the program that one call of execve started, the one as a fork of the other? What the kernel told it
- * at its start has random addresses in it. 0 or 1, -errno (-ESRCH: one of them is gone).
+ * Do both run the program that one call of execve started, the one as a fork of the other? What the kernel
+ * told it at its start has random addresses in it. 0 or 1, -errno (-ESRCH: one of them is gone).
  */
 int proc__same_exec(pid_t a, pid_t b);
 

@@ -25,8 +25,8 @@ void tree__free(struct tree *tree);
 size_t tree__children(const struct tree *tree, pid_t parent, size_t *first);
 
 /*
- * The number that was given to a task last, a thread or a process: while it stays the same none has come. It goes up,
- * and begins again at its end. Cheap. 0: not known.
+ * The number that was given to a task last, a thread or a process: while it stays the same none has come. It
+ * goes up, and begins again at its end. Cheap. 0: not known.
  */
 pid_t tree__last_pid(void);
 /* Parent of a process, 0: there is none of that number, though there may be a thread. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which of the processes that are found are wanted, by what the kernel says of them. Those that are asked for by
- * number are not asked about. Pure.
+ * Which of the processes that are found are wanted, by what the kernel says of them. Those that are asked for
+ * by number are not asked about. Pure.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See follow.h. With BPF, forks and execs are told by the kernel side, which samples what a target forks from its
- * first instant, and processes that were there before are found by a pass over /proc. Without, new numbers of
- * processes are looked at as they are given out.
+ * See follow.h. With BPF, forks and execs are told by the kernel side, which samples what a target forks from
+ * its first instant, and processes that were there before are found by a pass over /proc. Without, new
+ * numbers of processes are looked at as they are given out.
  */
 #include "run/follow.h"
 
@@ -19,21 +19,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS		 1000000ull
-#define SECOND		 (1000 * MS)
-#define RETRY_FIRST_NS	 (5 * MS) /* looking for Python after an exec: this long between the first tries ... */
+#define MS	       1000000ull
+#define SECOND	       (1000 * MS)
+#define RETRY_FIRST_NS (5 * MS)	  /* looking for Python after an exec: this long between the first tries ... \
+				   */
 #define RETRY_MOST_NS	 SECOND	  /* ... doubling up to this */
 #define STARTING_NS	 (2 * MS) /* a Python that is starting is ready soon ... */
 #define STARTING_RETRIES 100	  /* ... or else something holds it up */
 #define COMMAND_RETRIES	 10
-#define RETRIES_QUICK	 10	  /* of one that was found; then it is something else, which may load Python one day ... */
-#define RETRY_SLOW_NS	 (5 * SECOND) /* ... and is looked at now and then */
-#define TURN_NS		 (20 * MS)    /* of attaching, then samples are looked at again */
-#define POLL_NS		 (10 * MS)    /* between looks for new processes, without BPF */
-#define NUMBERS_MAX	 4096	      /* new ones that are looked at one by one */
-#define LINGER_NS	 (SECOND / 2) /* from the end of a process to when the last of its samples must have come */
-#define SCANS_MAX	 8
-#define WARNINGS_MAX	 5
+#define RETRIES_QUICK                                                                                        \
+	10 /* of one that was found; then it is something else, which may load Python one day ... */
+#define RETRY_SLOW_NS (5 * SECOND) /* ... and is looked at now and then */
+#define TURN_NS	      (20 * MS)	   /* of attaching, then samples are looked at again */
+#define POLL_NS	      (10 * MS)	   /* between looks for new processes, without BPF */
+#define NUMBERS_MAX   4096	   /* new ones that are looked at one by one */
+#define LINGER_NS     (SECOND / 2) /* from the end of a process to when the last of its samples must have come \
+				    */
+#define SCANS_MAX    8
+#define WARNINGS_MAX 5
 
 static uint64_t now_ns(void)
 {
@@ -192,8 +195,8 @@ void follower__handle(struct follower *follower, const struct pbp_process *recor
 	struct process *process = processes__find(&follower->processes, record->tgid);
 
 	if (record->type == PBP_FORK)
-		found(follower, record->tgid, processes__find(&follower->processes, record->parent), record->epoch,
-		      true);
+		found(follower, record->tgid, processes__find(&follower->processes, record->parent),
+		      record->epoch, true);
 	else if (process && !process->exited)
 		follower__exec(follower, process);
 	else if (follower->config.all)
@@ -208,7 +211,8 @@ static void warn(struct follower *follower, const struct process *process, const
 		log_warn("process %d (%s) is not profiled: %s", process->pid, process->command, reason);
 }
 
-/* Where every process is looked at, one that is not Python soon is none of our business; an exec is told anew. */
+/* Where every process is looked at, one that is not Python soon is none of our business; an exec is told
+ * anew. */
 static void give_up(struct follower *follower, struct process *process)
 {
 	process->retry_ns = UINT64_MAX;
@@ -247,8 +251,8 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 }
 
 /*
- * What an attach finds out may be half of it while an interpreter is being made. As soon as it runs a frame, it is
- * whole.
+ * What an attach finds out may be half of it while an interpreter is being made. As soon as it runs a frame,
+ * it is whole.
  */
 static bool is_starting(const struct process *process)
 {
@@ -356,7 +360,8 @@ void follower__scan(struct follower *follower)
 	if (!follows(follower))
 		return;
 	follower->last_pid = tree__last_pid();
-	/* Until there is none that was not there before: what starts from then on is told by the kernel side. */
+	/* Until there is none that was not there before: what starts from then on is told by the kernel side.
+	 */
 	do {
 		struct tree tree;
 		int err = tree__read(&tree);

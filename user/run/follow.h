@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which processes are profiled, and what happens to them: found, forked, another program after an exec, ended.
- * Those that the user asked for by number have to be Python. Those that are found may be anything: what is not
- * Python is followed (it may start one, or become one) but not profiled, and counted.
+ * Which processes are profiled, and what happens to them: found, forked, another program after an exec,
+ * ended. Those that the user asked for by number have to be Python. Those that are found may be anything:
+ * what is not Python is followed (it may start one, or become one) but not profiled, and counted.
  */
 #pragma once
 
@@ -16,31 +16,32 @@
 #include <stdint.h>
 
 struct follow_config {
-	bool subprocesses; /* of those that were asked for, and theirs */
-	bool all;	   /* every process of the machine */
+	bool subprocesses;    /* of those that were asked for, and theirs */
+	bool all;	      /* every process of the machine */
 	struct filter filter; /* of those that are found */
-	bool no_slot;	   /* for tests: see struct process */
+	bool no_slot;	      /* for tests: see struct process */
 };
 
 struct follower {
 	struct follow_config config;
 	struct processes processes;
-	struct engine *engine;	       /* borrowed, as the next two */
+	struct engine *engine; /* borrowed, as the next two */
 	struct symbolizer *symbolizer;
 	struct strtab *strings;
 	int epoll_fd;
 	pid_t last_pid; /* without BPF: tasks up to this one are known */
 	uint64_t poll_ns;
-	uint64_t lost; /* records of processes, as of the last scan */
+	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
-	int err; /* out of memory and the like: the end of the run */
+	int err;	      /* out of memory and the like: the end of the run */
 };
 
 /* What epoll reports of a process is its address; smaller numbers are the caller's. */
 #define FOLLOW_WATCH_MIN 4096
 
-/* Watches the end of a process that the caller has opened, and takes it over. 0 or -errno, and it is the caller's. */
+/* Watches the end of a process that the caller has opened, and takes it over. 0 or -errno, and it is the
+ * caller's. */
 int follower__take(struct follower *follower, struct process *process);
 /* Looks for processes that there are already: to be called once those are sampled that start them. */
 void follower__scan(struct follower *follower);

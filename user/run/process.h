@@ -20,12 +20,13 @@ struct process {
 	int pidfd;
 	uint32_t serial;  /* no other process of the run has it, though it may have the pid */
 	uint32_t renamed; /* times that its command changed */
-	bool exited;	/* its end was noticed */
-	bool gone;	/* its memory could not be read any more */
+	bool exited;	  /* its end was noticed */
+	bool gone;	  /* its memory could not be read any more */
 	bool attached;	/* target is valid */
 	bool python;	/* it is known to be, or was once and was asked for */
-	bool asked_for;	/* by the user, by its number or as the command; else it was found */
-	bool inherited; /* its target is its parent's, from which it was forked; it has called no exec since */
+	bool asked_for; /* by the user, by its number or as the command; else it was found */
+	bool inherited; /* its target is its parent's, from which it was forked; it has called no exec since
+			 */
 	enum py_attach_error error; /* of the last attach */
 	bool no_slot;	/* for tests: thread states are found by their lists only */
 	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
@@ -38,16 +39,16 @@ struct process {
 	uint32_t witness_versions;
 	uint64_t cpu_start_ns; /* CPU time of the process when sampling began */
 	uint64_t cpu_end_ns;   /* ... and when last seen */
-	uint64_t exe_id; /* of the file that it ran when last looked at, 0: not looked at yet */
+	uint64_t exe_id;       /* of the file that it ran when last looked at, 0: not looked at yet */
 	uint64_t set_ns;       /* when the kernel side was told how to walk it */
 	uint64_t retry_ns;     /* not attached: when to try again */
 	uint32_t retries;
 	uint32_t execs;
-	uint64_t exited_ns; /* when its end was noticed */
-	uint64_t samples;   /* in the profile */
-	uint64_t skipped;   /* not in the profile: taken while it was not known to be Python */
-	size_t stacks;	    /* of the symbolizer, that are its ... */
-	uint64_t batch;	    /* ... and in which of its batches code objects were read last */
+	uint64_t exited_ns;		/* when its end was noticed */
+	uint64_t samples;		/* in the profile */
+	uint64_t skipped;		/* not in the profile: taken while it was not known to be Python */
+	size_t stacks;			/* of the symbolizer, that are its ... */
+	uint64_t batch;			/* ... and in which of its batches code objects were read last */
 	struct remote_stats past_reads; /* of programs that it ran before */
 	char command[128]; /* escaped */
 };
@@ -55,8 +56,8 @@ struct process {
 /* Opens a pidfd; strings is borrowed. 0 or -errno (-ESRCH: no such process). */
 int process__open(struct process *process, pid_t pid, struct strtab *strings);
 /*
- * It was forked from `parent`, whose target is its own for now: the same memory at the same addresses. It may have
- * ended since.
+ * It was forked from `parent`, whose target is its own for now: the same memory at the same addresses. It may
+ * have ended since.
  */
 void process__inherit(struct process *process, const struct process *parent, uint32_t epoch);
 /* Attach to what the process is now; on failure see py/target.h. */

@@ -70,8 +70,8 @@ static void drop(struct processes *processes, struct process *process)
 	free(process);
 }
 
-bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*forget)(void *context, struct process *process),
-		      void *context)
+bool processes__sweep(struct processes *processes, uint64_t before_ns,
+		      void (*forget)(void *context, struct process *process), void *context)
 {
 	size_t left = 0, ended = processes->ended;
 
@@ -83,7 +83,8 @@ bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*fo
 			forget(context, process);
 			processes->ended--;
 		}
-		if (over && !process->asked_for && (!was_profiled(process) || processes->kept >= PROCESSES_KEPT)) {
+		if (over && !process->asked_for &&
+		    (!was_profiled(process) || processes->kept >= PROCESSES_KEPT)) {
 			drop(processes, process);
 			continue;
 		}

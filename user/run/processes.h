@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The processes of a run: those that live, the last of those that have ended, since samples of them may still come,
- * and sums over the others. However many come and go, no more is kept than there are at one time.
+ * The processes of a run: those that live, the last of those that have ended, since samples of them may still
+ * come, and sums over the others. However many come and go, no more is kept than there are at one time.
  */
 #pragma once
 
@@ -35,11 +35,11 @@ struct process *processes__find(const struct processes *processes, pid_t pid);
 /* Its end was noticed; its samples may still be on their way. */
 void processes__end(struct processes *processes, struct process *process, uint64_t now);
 /*
- * Calls `forget` for every process that ended before `before_ns`, so that nobody refers to it any more, and frees it
- * or keeps what it was. Returns whether there was one.
+ * Calls `forget` for every process that ended before `before_ns`, so that nobody refers to it any more, and
+ * frees it or keeps what it was. Returns whether there was one.
  */
-bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*forget)(void *context, struct process *process),
-		      void *context);
+bool processes__sweep(struct processes *processes, uint64_t before_ns,
+		      void (*forget)(void *context, struct process *process), void *context);
 /* Processes that live. */
 size_t processes__alive(const struct processes *processes);
 void processes__free(struct processes *processes);

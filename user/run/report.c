@@ -79,9 +79,11 @@ static void format_rate(const struct report *report, struct buf *out)
 	else
 		buf__addf(out, "%s%.1f given", is_cpu_short(report) ? "at most " : "", taken * 1e9 / cpu_ns);
 	buf__addf(out, "; %s used %.3f s of CPU in %.2f s\n",
-		  report->process_count + report->past.pythons == 1 ? "the process" : "they", cpu_ns / 1e9, report->wall_ns / 1e9);
+		  report->process_count + report->past.pythons == 1 ? "the process" : "they", cpu_ns / 1e9,
+		  report->wall_ns / 1e9);
 	if (is_cpu_short(report))
-		buf__addf(out, "             and %" PRIu64 " process%s more, not known how much, before ending\n",
+		buf__addf(out,
+			  "             and %" PRIu64 " process%s more, not known how much, before ending\n",
 			  report->cpu_unknown, report->cpu_unknown == 1 ? "" : "es");
 }
 
@@ -250,7 +252,8 @@ static int more_samples(const void *a, const void *b)
 {
 	const struct process *x = *(struct process *const *)a, *y = *(struct process *const *)b;
 
-	return x->samples != y->samples ? (x->samples < y->samples ? 1 : -1) : (x->pid > y->pid) - (x->pid < y->pid);
+	return x->samples != y->samples ? (x->samples < y->samples ? 1 : -1)
+					: (x->pid > y->pid) - (x->pid < y->pid);
 }
 
 /* Each by itself, if they are few. */
@@ -278,8 +281,9 @@ static void format_found(const struct report *report, struct buf *out)
 	if (!report->other_processes && !report->denied && !report->unsupported && !report->unopened &&
 	    !report->excluded)
 		return;
-	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled", report->other_processes,
-		  report->other_processes == 1 ? "" : "es", report->other_processes == 1 ? "was" : "were");
+	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled",
+		  report->other_processes, report->other_processes == 1 ? "" : "es",
+		  report->other_processes == 1 ? "was" : "were");
 	add_reason(out, &first, report->denied, "not permitted to read");
 	add_reason(out, &first, report->unsupported, "of a version or build that is not supported");
 	add_reason(out, &first, report->unopened, "not opened");

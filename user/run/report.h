@@ -15,11 +15,12 @@
 struct report {
 	struct process *const *processes; /* borrowed */
 	size_t process_count;
-	bool followed;		     /* they were found; those that are no Python are not among them: */
+	bool followed; /* they were found; those that are no Python are not among them: */
 	uint64_t other_processes;
 	struct processes_past past; /* Pythons that are not among them, either */
-	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
-	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and could not be profiled */
+	uint64_t cpu_unknown;	    /* processes that were gone before their last CPU time was read */
+	uint64_t denied, unsupported, unopened,
+		excluded; /* processes that were found and could not be profiled */
 	struct symbolize_counts counts;
 	const char *engine; /* its name */
 	struct engine_loss losses[ENGINE_LOSSES_MAX];

@@ -30,7 +30,7 @@
 #include "pybpfprof.skel.h"
 
 #define DRAIN_BYTES    (2u << 20) /* handed over at once */
-#define TARGETS_MAX    16384 /* alive at one time, where they are followed */
+#define TARGETS_MAX    16384	  /* alive at one time, where they are followed */
 #define RING_BYTES_MIN (512u << 10)
 #define RING_BYTES_MAX (8u << 20)
 

@@ -47,7 +47,8 @@ void sampler__close(struct sampler *sampler);
 
 /* A process that is to be sampled from now on. 0 or -errno. */
 int sampler__add_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target);
-/* Tell the BPF program how to walk a target (also again, after an exec). 0 or -errno (-ENOENT: it is none). */
+/* Tell the BPF program how to walk a target (also again, after an exec). 0 or -errno (-ENOENT: it is none).
+ */
 int sampler__set_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target);
 /* It has ended; unless the pid has become another target meanwhile, that is one with another epoch. */
 void sampler__remove_target(struct sampler *sampler, pid_t pid, uint32_t epoch);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See session.h. The loop of a run, once it has begun (session_open.c). What happens to processes is dealt with in
- * follow.c; where samples come from is the engine's business, and what becomes of them the symbolizer's.
+ * See session.h. The loop of a run, once it has begun (session_open.c). What happens to processes is dealt
+ * with in follow.c; where samples come from is the engine's business, and what becomes of them the
+ * symbolizer's.
  */
 #include "base/log.h"
 #include "base/util.h"
@@ -13,8 +14,8 @@
 #include <sys/epoll.h>
 #include <time.h>
 
-#define MS	    1000000ull
-#define SECOND	    (1000 * MS)
+#define MS	     1000000ull
+#define SECOND	     (1000 * MS)
 #define DRAINS_MAX  8	      /* times what is handed over at once: more than the ring holds */
 #define COLLECT_NS  (50 * MS) /* at most before signals and ends are looked for again */
 #define PROGRESS_NS (250 * MS)

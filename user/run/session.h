@@ -49,7 +49,7 @@ enum session_error {
 	SESSION_FAILED,
 	SESSION_NOT_PYTHON,
 	SESSION_NOT_PERMITTED,
-	SESSION_COMMAND_NOT_RUN, /* as env: exit codes 126 ... */
+	SESSION_COMMAND_NOT_RUN,   /* as env: exit codes 126 ... */
 	SESSION_COMMAND_NOT_FOUND, /* ... and 127 */
 };
 
@@ -67,8 +67,8 @@ enum session_error session__open(struct session **out, const struct session_conf
 
 /*
  * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. From
- * open on, INT, TERM and HUP end the run the first time, and the program the second time; with a command, they are its
- * business (run/signals.h).
+ * open on, INT, TERM and HUP end the run the first time, and the program the second time; with a command,
+ * they are its business (run/signals.h).
  */
 enum session_end session__run(struct session *session, void (*snapshot)(void *context), void *context);
 
@@ -81,8 +81,8 @@ void session__report(struct session *session, struct buf *out);
 void session__report_json(struct session *session, struct buf *out);
 
 /*
- * Waits for the command's end; nothing more is reported then, if it still ran. Its exit code, as a shell gives it; 0
- * without a command.
+ * Waits for the command's end; nothing more is reported then, if it still ran. Its exit code, as a shell
+ * gives it; 0 without a command.
  */
 int session__wait_command(struct session *session);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How a run begins: a command is forked, before anything is set that it would inherit; what is not permitted is
- * told; what was asked for is attached to, or, where more is to be found than that, only watched; timers start;
- * and the command is let go.
+ * How a run begins: a command is forked, before anything is set that it would inherit; what is not permitted
+ * is told; what was asked for is attached to, or, where more is to be found than that, only watched; timers
+ * start; and the command is let go.
  */
 #include "base/log.h"
 #include "base/util.h"
@@ -59,8 +59,8 @@ static enum session_error open_basics(struct session *session)
 
 	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (session->epoll_fd < 0 || profile__init(&session->profile, TRIE_NODES_MAX) ||
-	    symbolizer__init(&session->symbolizer, &session->profile, &follower->processes, by_process(session),
-			     session->config.by_thread) ||
+	    symbolizer__init(&session->symbolizer, &session->profile, &follower->processes,
+			     by_process(session), session->config.by_thread) ||
 	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
 		return SESSION_FAILED;
 	follower->config = (struct follow_config){.subprocesses = session->config.subprocesses,
@@ -188,8 +188,8 @@ static enum session_error attach_processes(struct session *session)
 		return SESSION_OK;
 	for (size_t i = 0; i < processes->items.len; i++) {
 		struct process *process = processes->items.items[i];
-		enum session_error error =
-			needs_python(session) ? attach_python(session, process) : attach_any(session, process);
+		enum session_error error = needs_python(session) ? attach_python(session, process)
+								 : attach_any(session, process);
 
 		if (error)
 			return error;

@@ -18,7 +18,7 @@ static const char *end_text(const struct session *session)
 		       : session->signal == SIGTERM ? "stopped by SIGTERM"
 						    : "stopped by SIGHUP";
 	case SESSION_END_TARGETS:
-		return session->command.pid		  ? "the command has ended"
+		return session->command.pid ? "the command has ended"
 		       : session->config.pids.len == 1 && !session->config.subprocesses
 			       ? "the process has ended"
 			       : "all processes have ended";
@@ -144,11 +144,12 @@ void session__explain_not_python(const struct session *session, struct buf *out)
 	if (session->config.all) {
 		buf__adds(out, "no Python process was found");
 	} else if (session->config.subprocesses) {
-		buf__addf(out, "no Python that can be profiled was found in process %d (%s) and what it started", session->first->pid,
-			  session->first->command);
+		buf__addf(out,
+			  "no Python that can be profiled was found in process %d (%s) and what it started",
+			  session->first->pid, session->first->command);
 	} else {
-		buf__addf(out, "no Python that can be profiled was found in process %d (%s)", session->first->pid,
-			  session->first->command);
+		buf__addf(out, "no Python that can be profiled was found in process %d (%s)",
+			  session->first->pid, session->first->command);
 		buf__adds(out, "; if it starts one, use --subprocesses");
 	}
 	if (command->over)

@@ -2,7 +2,8 @@
 /*
  * INT, TERM and HUP end a run the first time and the program the second time; USR1 asks for a snapshot. A HUP
  * that was ignored when the program started (nohup) stays ignored. While a command of ours runs, they are its
- * business, and QUIT too: what a terminal sends it has got itself, what was sent to this program is passed on.
+ * business, and QUIT too: what a terminal sends it has got itself, what was sent to this program is passed
+ * on.
  */
 #pragma once
 
@@ -10,8 +11,8 @@
 #include <sys/types.h>
 
 /*
- * Begin to catch them; with the command's pid, 0 if there is none. A descriptor that becomes readable when one has
- * come, for epoll; or -errno.
+ * Begin to catch them; with the command's pid, 0 if there is none. A descriptor that becomes readable when
+ * one has come, for epoll; or -errno.
  */
 int signals__open(pid_t command);
 /* What came since the last call: the signal that ends the run, 0 if none; *snapshot. */

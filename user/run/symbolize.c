@@ -36,9 +36,8 @@ static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)
 int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, struct processes *processes,
 		     bool by_process, bool by_thread)
 {
-	*symbolizer =
-		(struct symbolizer){.profile = profile, .processes = processes, .by_process = by_process,
-				    .by_thread = by_thread};
+	*symbolizer = (struct symbolizer){
+		.profile = profile, .processes = processes, .by_process = by_process, .by_thread = by_thread};
 	symbolizer->no_python = special_frame(symbolizer, "[no Python frames]");
 	symbolizer->unverified = special_frame(symbolizer, "[callers not verified]");
 	symbolizer->truncated = special_frame(symbolizer, "[truncated]");
@@ -585,7 +584,8 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 
 void symbolizer__admit(struct symbolizer *symbolizer, struct process *process)
 {
-	struct pbp_sample sample = {.tgid = process->pid, .tid = process->pid, .status = PBP_STATUS_NO_TARGET};
+	struct pbp_sample sample = {
+		.tgid = process->pid, .tid = process->pid, .status = PBP_STATUS_NO_TARGET};
 
 	symbolizer->counts.skipped -= process->skipped;
 	for (; process->skipped; process->skipped--)
@@ -602,7 +602,8 @@ int symbolizer__flush_batch(struct symbolizer *symbolizer)
 	for (size_t i = 0; i < symbolizer->processes->items.len; i++) {
 		struct process *process = symbolizer->processes->items.items[i];
 
-		code_cache__begin_batch(&process->codes, &process->target, process->attached && !process->exited);
+		code_cache__begin_batch(&process->codes, &process->target,
+					process->attached && !process->exited);
 	}
 	err = resolve_stacks(symbolizer);
 	symbolizer->batch_start_ns = proc__own_cpu_ns();

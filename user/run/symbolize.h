@@ -26,7 +26,7 @@ struct symbolize_counts {
 	uint64_t truncated;		   /* deeper than any limit: base missing */
 	uint64_t unverified;		   /* tail could not be proved to belong: callers left out */
 	uint64_t unreadable;		   /* with a function that was freed before it could be read */
-	uint64_t exited;		   /* with a function of a process that had ended before it could be read */
+	uint64_t exited;	/* with a function of a process that had ended before it could be read */
 	uint64_t approximate;	/* in code made by the JIT, so that the line may be a former one */
 	uint64_t pruned;	/* put under one node, since the profile had reached its size limit */
 	uint64_t unknown_stack; /* lost: the stack was not there (any more) */
@@ -102,8 +102,8 @@ bool symbolizer__is_full(const struct symbolizer *symbolizer);
 void symbolizer__forget(struct symbolizer *symbolizer, const struct process *only); /* NULL: all */
 
 /*
- * A process that was found is Python: what was sampled of it before joins the profile. Of one that is not, it stays
- * out of it.
+ * A process that was found is Python: what was sampled of it before joins the profile. Of one that is not, it
+ * stays out of it.
  */
 void symbolizer__admit(struct symbolizer *symbolizer, struct process *process);
 
