@@ -19,22 +19,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS	       1000000ull
-#define SECOND	       (1000 * MS)
-#define RETRY_FIRST_NS (5 * MS)	  /* looking for Python after an exec: this long between the first tries ... \
-				   */
-#define RETRY_MOST_NS	 SECOND	  /* ... doubling up to this */
-#define STARTING_NS	 (2 * MS) /* a Python that is starting is ready soon ... */
-#define STARTING_RETRIES 100	  /* ... or else something holds it up */
+#define MS	1000000ull
+#define SECOND	(1000 * MS)
+#define TURN_NS (20 * MS) /* of attaching, then samples are looked at again */
+#define POLL_NS (10 * MS) /* between looks for new processes, without BPF */
+
+/* Looking for Python after an exec: this long between the first tries, doubling up to the most. */
+#define RETRY_FIRST_NS (5 * MS)
+#define RETRY_MOST_NS  SECOND
+/* One that is starting is ready soon, or else something holds it up. */
+#define STARTING_NS	 (2 * MS)
+#define STARTING_RETRIES 100
 #define COMMAND_RETRIES	 10
-#define RETRIES_QUICK                                                                                        \
-	10 /* of one that was found; then it is something else, which may load Python one day ... */
-#define RETRY_SLOW_NS (5 * SECOND) /* ... and is looked at now and then */
-#define TURN_NS	      (20 * MS)	   /* of attaching, then samples are looked at again */
-#define POLL_NS	      (10 * MS)	   /* between looks for new processes, without BPF */
-#define NUMBERS_MAX   4096	   /* new ones that are looked at one by one */
-#define LINGER_NS     (SECOND / 2) /* from the end of a process to when the last of its samples must have come \
-				    */
+/* One that was found and is still none is something else. It may load Python one day. */
+#define RETRIES_QUICK 10
+#define RETRY_SLOW_NS (5 * SECOND)
+
+#define NUMBERS_MAX  4096	  /* new ones that are looked at one by one */
+#define LINGER_NS    (SECOND / 2) /* from the end of a process to the last of its samples */
 #define SCANS_MAX    8
 #define WARNINGS_MAX 5
 
