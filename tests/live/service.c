@@ -147,3 +147,26 @@ size_t processes_with(const struct run *run, const char *name)
 	}
 	return count;
 }
+
+uint64_t of_file(const struct run *run, const char *part)
+{
+	uint64_t weight = 0;
+
+	for (size_t i = 0; i < run->stacks.len; i++) {
+		const struct stack *stack = &run->stacks.items[i];
+		bool found = false;
+
+		for (size_t j = 0; j < stack->len; j++)
+			found |= strstr(stack->frames[j].file, part) != NULL;
+		weight += found ? stack->weight : 0;
+	}
+	return weight;
+}
+
+bool tells_apart(const struct run *run)
+{
+	for (size_t i = 0; i < run->stacks.len; i++)
+		if (!strncmp(run->stacks.items[i].frames[0].name, "process ", 8))
+			return true;
+	return false;
+}

@@ -37,6 +37,10 @@ struct run *service__run(struct service *service);
 void check_profile(const struct run *run, int code);
 /* Weight of the stacks of a process; with `name` (NULL: any) in them. */
 uint64_t of_process(const struct run *run, pid_t pid, const char *name);
+/* Weight of the stacks with a function of a file whose name has that in it. */
+uint64_t of_file(const struct run *run, const char *part);
+/* Does a stack begin with a process? */
+bool tells_apart(const struct run *run);
 /* How many processes have stacks with that name. */
 size_t processes_with(const struct run *run, const char *name);
 

@@ -28,9 +28,9 @@ EACH_PYTHON(commands, from_the_first_frame)
 	check(stacks__with(&run->stacks, "_find_and_load") >= stacks__with(&run->stacks, "early"),
 	      "early was not imported");
 	/* What imports before the program begins: site and what it needs. */
-	check(strstr(run->stacks.text, "site") || by_readv(), "nothing of the interpreter's own start");
+	check(of_file(run, "site") || by_readv(), "nothing of the interpreter's own start");
 	check(strstr(run->err, "the command has ended"), "the report does not say so: %s", run->err);
-	check(!strstr(run->stacks.text, "process "), "there is one process only");
+	check(!tells_apart(run), "there is one process only");
 }
 
 LIVE_TEST(commands, exit_codes)
