@@ -5,6 +5,7 @@
  * namespaces. Needs root and the Pythons of scripts/test-pythons; what is missing is skipped and said.
  */
 #include "py/target.h"
+#include "run/process.h"
 
 #include "base/util.h"
 
@@ -339,19 +340,24 @@ Test(attach, tampered_tables)
 Test(attach, wrapper)
 {
 	pid_t pid = start("chroot %s python3.15 -c '%s' & wait", root, SPIN);
-	char reason[512];
-	struct py_target target;
+	char reason[512] = "";
+	struct process process;
+	struct strtab *strings;
 	pid_t child = 0;
 
+	cr_assert_eq(strtab__new(&strings), 0);
+	cr_assert_eq(process__open(&process, pid, strings), 0);
 	for (int i = 0; i < 100 && !strstr(reason, "use -p"); i++) {
 		usleep(50000);
-		cr_assert_eq(py_target__open(&target, pid, reason, sizeof(reason)), PY_ATTACH_NOT_PYTHON);
+		cr_assert_eq(process__attach_patiently(&process, reason, sizeof(reason)), PY_ATTACH_NOT_PYTHON);
 	}
 	cr_assert(!strncmp(reason, "sh is not a Python process; its child ", 38), "%s", reason);
 	child = atoi(reason + 38);
 	cr_assert_gt(child, 0);
 	expect_version(child, 15, PBP_SLOT_FSBASE);
 	kill(child, SIGKILL);
+	process__close(&process);
+	strtab__free(strings);
 	stop(pid);
 }
 

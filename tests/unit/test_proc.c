@@ -281,28 +281,39 @@ Test(proc, children)
 	stop(second);
 }
 
-/* As long as neither calls exec, a fork runs its parent's program; not another start of the same one. */
-Test(proc, same_exec)
+static uint64_t exec_id(pid_t pid)
+{
+	uint64_t id = 0;
+
+	cr_assert_eq(proc__exec_id(pid, &id), 0);
+	return id;
+}
+
+static pid_t start_sleep(void)
 {
 	char *const argv[] = {"sleep", "60", NULL};
-	pid_t fork_of_us = start_named("fork"), a = fork(), b;
+	pid_t pid = fork();
 
-	if (!a) {
+	if (!pid) {
 		execvp(argv[0], argv);
 		_exit(1);
 	}
-	b = fork();
-	if (!b) {
-		execvp(argv[0], argv);
-		_exit(1);
-	}
-	cr_expect_eq(proc__same_exec(getpid(), getpid()), 1);
-	cr_expect_eq(proc__same_exec(fork_of_us, getpid()), 1);
-	for (int i = 0; i < 1000 && proc__same_exec(a, getpid()) + proc__same_exec(b, getpid()); i++)
+	for (int i = 0; i < 1000 && exec_id(pid) == exec_id(getpid()); i++)
 		usleep(1000);
-	cr_expect_eq(proc__same_exec(a, getpid()), 0);
-	cr_expect_eq(proc__same_exec(a, b), 0);
-	cr_expect_eq(proc__same_exec(gone_pid(), getpid()), -ESRCH);
+	return pid;
+}
+
+/* As long as neither calls exec, a fork runs its parent's program; not another start of the same one. */
+Test(proc, exec_ids)
+{
+	pid_t fork_of_us = start_named("fork"), a = start_sleep(), b = start_sleep();
+	uint64_t id;
+
+	cr_expect_eq(exec_id(fork_of_us), exec_id(getpid()));
+	cr_expect_neq(exec_id(a), exec_id(getpid()));
+	cr_expect_neq(exec_id(a), exec_id(b));
+	cr_expect_eq(exec_id(a), exec_id(a));
+	cr_expect_eq(proc__exec_id(gone_pid(), &id), -ESRCH);
 	stop(fork_of_us);
 	stop(a);
 	stop(b);

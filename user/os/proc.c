@@ -6,6 +6,7 @@
  */
 #include "os/proc.h"
 
+#include "base/hmap.h"
 #include "base/util.h"
 
 #include <dirent.h>
@@ -13,7 +14,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -230,30 +230,19 @@ int proc__exe(pid_t pid, char *out, size_t size)
 	return 0;
 }
 
-int proc__same_exec(pid_t a, pid_t b)
+int proc__exec_id(pid_t pid, uint64_t *out)
 {
-	char path[64], text[2][2048];
-	pid_t pids[] = {a, b};
-	ssize_t lens[2];
-
-	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/auxv", pids[i]);
-		lens[i] = read_text(path, text[i], sizeof(text[i]));
-		if (lens[i] <= 0)
-			return lens[i] ?: -ESRCH; /* empty: it has no memory any more */
-	}
-	return lens[0] == lens[1] && !memcmp(text[0], text[1], lens[0]);
-}
-
-int proc__exe_id(pid_t pid, uint64_t *out)
-{
-	struct stat file;
+	uint64_t words[256] = {0}, hash = 0;
 	char path[64];
+	ssize_t len;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	if (stat(path, &file))
-		return errno == ENOENT ? -ESRCH : -errno;
-	*out = (uint64_t)file.st_ino ^ (uint64_t)file.st_dev << 40;
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	len = read_text(path, (char *)words, sizeof(words));
+	if (len <= 0)
+		return len ?: -ESRCH; /* empty: it has no memory any more */
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		hash = hmap_mix(hash ^ words[i]);
+	*out = hash;
 	return 0;
 }
 

@@ -46,17 +46,14 @@ int proc__cmdline(pid_t pid, char *out, size_t size);
 /* Path of the program, as /proc/PID/exe links to it, NUL-terminated. 0 or -errno (-ENAMETOOLONG). */
 int proc__exe(pid_t pid, char *out, size_t size);
 
-/* A number that tells one program's file from another's. 0 or -errno. */
-int proc__exe_id(pid_t pid, uint64_t *out);
-
 /* Direct children (by PPid over /proc). 0 or -errno. */
 int proc__children(pid_t pid, struct proc_tasks *out);
 
 /*
- * Do both run the program that one call of execve started, the one as a fork of the other? What the kernel
- * told it at its start has random addresses in it. 0 or 1, -errno (-ESRCH: one of them is gone).
+ * A number for the program that one call of execve started, the same in its forks: made of what the kernel told it
+ * at its start, which has random addresses in it. 0 or -errno.
  */
-int proc__same_exec(pid_t a, pid_t b);
+int proc__exec_id(pid_t pid, uint64_t *out);
 
 /* The process that a thread id belongs to, 0 when there is no such thread. */
 pid_t proc__process_of(pid_t tid);

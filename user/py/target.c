@@ -9,7 +9,6 @@
 #include "base/buf.h"
 #include "base/util.h"
 #include "os/proc.h"
-#include "py/hint.h"
 #include "py/layout.h"
 #include "py/runtime.h"
 #include "py/slot.h"
@@ -59,7 +58,6 @@ static enum py_attach_error open_process(struct attach *attach)
 	return PY_ATTACH_OK;
 }
 
-/* "sh is not a Python process; its child 124 (python3) is: use -p 124" */
 static void explain_not_python(struct attach *attach)
 {
 	struct buf text = {};
@@ -69,7 +67,6 @@ static void explain_not_python(struct attach *attach)
 		snprintf(stat.comm, sizeof(stat.comm), "the process");
 	buf__add_escaped(&text, stat.comm, NULL);
 	buf__adds(&text, " is not a Python process");
-	py_hint__descendants(attach->target->pid, &text);
 	buf__addc(&text, '\0');
 	snprintf(attach->reason, attach->reason_size, "%s", text.err ? "not a Python process" : text.data);
 	buf__free(&text);

@@ -35,6 +35,7 @@
 #define RETRIES_QUICK 10
 #define RETRY_SLOW_NS (5 * SECOND)
 
+#define POLLS_SETTLED 10	  /* polls to each look whether one that is attached has called exec */
 #define NUMBERS_MAX  4096	  /* new ones that are looked at one by one */
 #define LINGER_NS    (SECOND / 2) /* from the end of a process to the last of its samples */
 #define SCANS_MAX    8
@@ -103,7 +104,7 @@ void follower__exec(struct follower *follower, struct process *process)
 	process->execs += process->python && !process->inherited;
 	process->python &= process->asked_for;
 	process->inherited = process->gone = false;
-	process->exe_id = 0;
+	process->exec_id = 0;
 	process__forget(process);
 	process__update_command(process);
 	if (!follows(follower))
@@ -126,13 +127,14 @@ void follower__exit(struct follower *follower, struct process *process)
 /* What its parent is, it is too: if it has called no exec since, as far as can be told. */
 static bool is_fork_of(const struct process *process, const struct process *parent, uint32_t epoch)
 {
-	int same;
+	uint64_t own, parents;
+	int err;
 
 	if (!parent || !parent->attached)
 		return false;
-	same = process->gone ? -ESRCH : proc__same_exec(process->pid, parent->pid);
+	err = process->gone ? -ESRCH : proc__exec_id(process->pid, &own) ?: proc__exec_id(parent->pid, &parents);
 	/* The kernel side knows that it was, and of an exec there is a record to come. */
-	return same == 1 || (same < 0 && epoch);
+	return err ? epoch != 0 : own == parents;
 }
 
 static bool lives(const struct process *process)
@@ -380,18 +382,27 @@ void follower__scan(struct follower *follower)
 	} while (follower->processes.items.len != before && !follower->config.all && ++scans < SCANS_MAX);
 }
 
-/* Without BPF: those that are watched, but not attached, may have called exec. */
+/* May it call exec any moment, so that it is to be looked at often? */
+static bool is_unsettled(const struct process *process)
+{
+	return !process->attached || process->inherited;
+}
+
+/* Without BPF nobody tells. */
 static void look_for_execs(struct follower *follower)
 {
+	bool all = follower->polls++ % POLLS_SETTLED == 0;
+
 	for (size_t i = 0; i < follower->processes.items.len; i++) {
 		struct process *process = follower->processes.items.items[i];
-		uint64_t file;
+		uint64_t id;
 
-		if (!wants_python(process) || proc__exe_id(process->pid, &file) || file == process->exe_id)
+		if (process->exited || (!all && !is_unsettled(process)) || proc__exec_id(process->pid, &id) ||
+		    id == process->exec_id)
 			continue;
-		if (process->exe_id)
+		if (process->exec_id)
 			follower__exec(follower, process);
-		process->exe_id = file;
+		process->exec_id = id;
 	}
 }
 
@@ -457,7 +468,7 @@ void follower__turn(struct follower *follower, uint64_t now)
 
 uint64_t follower__next_ns(const struct follower *follower)
 {
-	bool polls = follows(follower);
+	bool polls = follows(follower) || follower->config.command;
 	uint64_t next = UINT64_MAX;
 
 	for (size_t i = 0; i < follower->processes.items.len; i++) {

@@ -17,6 +17,7 @@
 
 struct follow_config {
 	bool subprocesses;    /* of those that were asked for, and theirs */
+	bool command;	      /* one was started by us */
 	bool all;	      /* every process of the machine */
 	struct filter filter; /* of those that are found */
 	bool no_slot;	      /* for tests: see struct process */
@@ -31,6 +32,7 @@ struct follower {
 	int epoll_fd;
 	pid_t last_pid; /* without BPF: tasks up to this one are known */
 	uint64_t poll_ns;
+	uint32_t polls;
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */

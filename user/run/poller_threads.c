@@ -141,12 +141,13 @@ static int note_native_threads(struct polled *polled)
 	return err;
 }
 
-static void drop_lost_lanes(struct polled *polled)
+/* `natives`: those without a thread state, too. */
+static void drop_lost_lanes(struct polled *polled, bool natives)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < polled->lanes.len; i++) {
-		if (polled->lanes.items[i]->found)
+		if (polled->lanes.items[i]->found || (!natives && !polled->lanes.items[i]->has_stack))
 			polled->lanes.items[kept++] = polled->lanes.items[i];
 		else
 			poller_free_lane(polled, polled->lanes.items[i]);
@@ -226,10 +227,10 @@ int poller_refresh(struct poller *poller, struct polled *polled, uint64_t now)
 	      note_threads(polled);
 	if (err)
 		return err;
-	drop_lost_lanes(polled);
+	drop_lost_lanes(polled, false);
 	/* Those without a thread state are found as what is left. */
 	err = index_lanes(polled) ?: note_native_threads(polled);
-	drop_lost_lanes(polled);
+	drop_lost_lanes(polled, true);
 	err = err ?: index_lanes(polled);
 	if (poller->config.want_names)
 		for (size_t i = 0; i < polled->lanes.len; i++)

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "os/proc.h"
+#include "py/hint.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -124,6 +125,18 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 	return result;
 }
 
+/* "sh is not a Python process; its child 124 (python3) is: use -p 124" */
+static void add_hint(const struct process *process, char *reason, size_t reason_size)
+{
+	size_t len = strlen(reason);
+	struct buf hint = {0};
+
+	py_hint__descendants(process->pid, &hint);
+	if (!hint.err && hint.len)
+		snprintf(reason + len, reason_size - len, "%.*s", (int)hint.len, hint.data);
+	buf__free(&hint);
+}
+
 enum py_attach_error process__attach_patiently(struct process *process, char *reason, size_t reason_size)
 {
 	enum py_attach_error error = PY_ATTACH_STARTING;
@@ -133,6 +146,8 @@ enum py_attach_error process__attach_patiently(struct process *process, char *re
 			nanosleep(&(struct timespec){.tv_nsec = START_PAUSE_NS}, NULL);
 		error = process__attach(process, reason, reason_size);
 	}
+	if (error == PY_ATTACH_NOT_PYTHON)
+		add_hint(process, reason, reason_size);
 	return error;
 }
 

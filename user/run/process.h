@@ -39,7 +39,7 @@ struct process {
 	uint32_t witness_versions;
 	uint64_t cpu_start_ns; /* CPU time of the process when sampling began */
 	uint64_t cpu_end_ns;   /* ... and when last seen */
-	uint64_t exe_id;       /* of the file that it ran when last looked at, 0: not looked at yet */
+	uint64_t exec_id;      /* of the program that it ran when last looked at, 0: not looked at yet */
 	uint64_t set_ns;       /* when the kernel side was told how to walk it */
 	uint64_t retry_ns;     /* not attached: when to try again */
 	uint32_t retries;

@@ -64,6 +64,7 @@ static enum session_error open_basics(struct session *session)
 	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
 		return SESSION_FAILED;
 	follower->config = (struct follow_config){.subprocesses = session->config.subprocesses,
+						  .command = session->config.command != NULL,
 						  .all = session->config.all,
 						  .filter = session->config.filter,
 						  .no_slot = session->config.no_slot};
