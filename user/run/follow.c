@@ -198,6 +198,9 @@ void follower__handle(struct follower *follower, const struct pbp_process *recor
 {
 	struct process *process = processes__find(&follower->processes, record->tgid);
 
+	/* It has ended since, and was not what it was forked from. */
+	if (record->type == PBP_EXEC && process && process->exited && process->inherited)
+		process->python = process->attached = process->inherited = false;
 	if (record->type == PBP_FORK)
 		found(follower, record->tgid, processes__find(&follower->processes, record->parent),
 		      record->epoch, true);
