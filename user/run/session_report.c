@@ -134,7 +134,7 @@ bool session__found_python(const struct session *session)
 
 bool session__was_denied(const struct session *session)
 {
-	return session->follower.denied;
+	return session->follower.denied && !session->config.all;
 }
 
 void session__explain_not_python(const struct session *session, struct buf *out)
