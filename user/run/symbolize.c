@@ -587,6 +587,11 @@ void symbolizer__admit(struct symbolizer *symbolizer, struct process *process)
 	struct pbp_sample sample = {
 		.tgid = process->pid, .tid = process->pid, .status = PBP_STATUS_NO_TARGET};
 
+	char comm[64];
+
+	if (symbolizer->by_thread && process->skipped &&
+	    !proc__task_comm(process->pid, process->pid, comm, sizeof(comm)))
+		memcpy(sample.comm, comm, strnlen(comm, sizeof(sample.comm)));
 	symbolizer->counts.skipped -= process->skipped;
 	for (; process->skipped; process->skipped--)
 		add_sample(symbolizer, &sample);
