@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (!parse_duration(text, &ns))
 		check(ns >= 999999 && ns <= 366ull * 86400 * 1000000000);
 	if (!parse_rate(text, &hz))
-		check(hz >= 1 && hz <= 20000);
+		check(hz >= 1 && hz <= ENGINE_READV_RATE_MAX);
 	free(text);
 	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * Which processes are wanted.
  */
-#include "run/filter.h"
+#include "os/filter.h"
 
 #include <criterion/criterion.h>
 

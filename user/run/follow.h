@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/strtab.h"
+#include "os/filter.h"
 #include "run/engine.h"
-#include "run/filter.h"
 #include "run/processes.h"
 #include "run/symbolize.h"
 

@@ -9,8 +9,8 @@
 #include "agg/profile.h"
 #include "base/buf.h"
 #include "base/vec.h"
+#include "os/filter.h"
 #include "run/engine.h"
-#include "run/filter.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -586,7 +586,6 @@ void symbolizer__admit(struct symbolizer *symbolizer, struct process *process)
 {
 	struct pbp_sample sample = {
 		.tgid = process->pid, .tid = process->pid, .status = PBP_STATUS_NO_TARGET};
-
 	char comm[64];
 
 	if (symbolizer->by_thread && process->skipped &&

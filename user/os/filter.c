@@ -2,7 +2,7 @@
 /*
  * See filter.h.
  */
-#include "run/filter.h"
+#include "os/filter.h"
 
 #include <fnmatch.h>
 #include <stddef.h>
