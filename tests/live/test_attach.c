@@ -337,27 +337,43 @@ Test(attach, tampered_tables)
 
 /* ---- other processes ---- */
 
-Test(attach, wrapper)
+/* What is said of a process that is no Python and has a child that is: that child's number; 0: none yet. */
+static pid_t hinted_child(struct process *process, char *reason, size_t size)
 {
-	pid_t pid = start("chroot %s python3.15 -c '%s' & wait", root, SPIN);
-	char reason[512] = "";
-	struct process process;
+	const char *hint;
+
+	cr_assert_eq(process__attach_patiently(process, reason, size), PY_ATTACH_NOT_PYTHON);
+	hint = strstr(reason, "its child ");
+	return hint && strstr(hint, "use -p") ? atoi(hint + 10) : 0;
+}
+
+static pid_t wait_for_hint(pid_t pid, char *reason, size_t size)
+{
 	struct strtab *strings;
+	struct process process;
 	pid_t child = 0;
 
 	cr_assert_eq(strtab__new(&strings), 0);
 	cr_assert_eq(process__open(&process, pid, strings), 0);
-	for (int i = 0; i < 100 && !strstr(reason, "use -p"); i++) {
+	for (int i = 0; i < 100 && !child; i++) {
 		usleep(50000);
-		cr_assert_eq(process__attach_patiently(&process, reason, sizeof(reason)), PY_ATTACH_NOT_PYTHON);
+		child = hinted_child(&process, reason, size);
 	}
-	cr_assert(!strncmp(reason, "sh is not a Python process; its child ", 38), "%s", reason);
-	child = atoi(reason + 38);
-	cr_assert_gt(child, 0);
-	expect_version(child, 15, PBP_SLOT_FSBASE);
-	kill(child, SIGKILL);
 	process__close(&process);
 	strtab__free(strings);
+	cr_assert_gt(child, 0, "%s", reason);
+	return child;
+}
+
+Test(attach, wrapper)
+{
+	pid_t pid = start("chroot %s python3.15 -c '%s' & wait", root, SPIN);
+	char reason[512];
+	pid_t child = wait_for_hint(pid, reason, sizeof(reason));
+
+	cr_assert(!strncmp(reason, "sh is not a Python process; its child ", 38), "%s", reason);
+	expect_version(child, 15, PBP_SLOT_FSBASE);
+	kill(child, SIGKILL);
 	stop(pid);
 }
 
@@ -383,15 +399,10 @@ Test(attach, pid_namespace)
 	pid_t pid = start("exec unshare -pf --kill-child chroot %s python3.15 -c '%s'", root, SPIN);
 	struct py_target target;
 	struct py_thread thread;
-	char reason[512] = "";
+	char reason[512];
+	pid_t child = wait_for_hint(pid, reason, sizeof(reason));
 
-	for (int i = 0; i < 100 && !strstr(reason, "its child "); i++) {
-		usleep(50000);
-		py_target__open(&target, pid, reason, sizeof(reason));
-	}
-	cr_assert(strstr(reason, "its child "), "%s", reason);
-	cr_assert_eq(attach(&target, atoi(strstr(reason, "its child ") + 10), reason), PY_ATTACH_OK, "%s",
-		     reason);
+	cr_assert_eq(attach(&target, child, reason), PY_ATTACH_OK, "%s", reason);
 	cr_assert_eq(py_target__threads(&target, &thread, 1), 1);
 	cr_assert_eq(thread.native_thread_id, 1);
 	stop(pid);
