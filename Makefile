@@ -25,8 +25,8 @@ ifdef ASAN
 SAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 CFLAGS += -std=gnu11 -g $(OPT) $(WARN) $(SAN) -D_GNU_SOURCE -DPYBPFPROF_VERSION='"$(VERSION)"' \
-          -Iuser -Iinclude -I$(OUT) $(shell $(PKG_CONFIG) --cflags libbpf libelf)
-LDLIBS += $(shell $(PKG_CONFIG) --libs libbpf libelf)
+          -Iuser -Iinclude -I$(OUT) $(shell $(PKG_CONFIG) --cflags libbpf libelf json-c)
+LDLIBS += $(shell $(PKG_CONFIG) --libs libbpf libelf json-c)
 BPF_CFLAGS := -std=gnu11 -g -O2 -target bpf -mcpu=v3 -Wall -Wno-unused-function -D__TARGET_ARCH_x86 \
           -Ivmlinux -Iinclude -Ibpf $(shell $(PKG_CONFIG) --cflags libbpf)
 

@@ -12,6 +12,7 @@ const volatile __u64 hash_seed = 1; /* random: a target cannot make two stacks c
 
 const volatile __u32 follow_forks = 0; /* processes that targets start are targets, too */
 const volatile __u32 tell_execs = 0;   /* ... and those are told of that no target has started */
+const volatile __u32 tell_moves = 0;   /* processes that are put into another cgroup are told of */
 
 /* Written by user space, read here. */
 __u32 reader_idle = 0; /* the reader has stopped polling: wake it for the next record */

@@ -366,6 +366,31 @@ static __always_inline void follow(struct task_struct *child, const struct pbp_t
 		bpf_map_delete_elem(&targets, &record.tgid);
 }
 
+static __always_inline void tell_move(struct task_struct *task)
+{
+	struct pbp_process record = {.type = PBP_MOVED, .time_ns = bpf_ktime_get_ns()};
+
+	record.tgid = process_id(task);
+	if (record.tgid)
+		send_process(&record);
+}
+
+/* Of any hierarchy; user space looks where the process is now. */
+SEC("?raw_tp/cgroup_attach_task")
+int on_move(struct bpf_raw_tracepoint_args *ctx)
+{
+	tell_move((void *)ctx->args[2]);
+	return 0;
+}
+
+/* The same, where the kernel empties a cgroup of version 1 into the one above. */
+SEC("?raw_tp/cgroup_transfer_tasks")
+int on_transfer(struct bpf_raw_tracepoint_args *ctx)
+{
+	tell_move((void *)ctx->args[2]);
+	return 0;
+}
+
 SEC("raw_tp/task_newtask")
 int on_new_task(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -377,8 +402,11 @@ int on_new_task(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	tgid = process_id(bpf_get_current_task_btf());
 	target = bpf_map_lookup_elem(&targets, &tgid);
-	if (!target)
+	if (!target) {
+		if (tell_moves && ctx->args[1] & CLONE_INTO_CGROUP)
+			tell_move((void *)ctx->args[0]);
 		return 0;
+	}
 	if (is_thread)
 		tell_birth(tgid);
 	else

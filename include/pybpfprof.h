@@ -101,6 +101,7 @@ enum pbp_record_type {
 	PBP_EXEC,      /* struct pbp_process: a target called execve */
 	PBP_BIRTH,     /* struct pbp_process: a target has started a thread; sent for the first one only */
 	PBP_FORK,      /* struct pbp_process: a target has started a process, which is a target, too */
+	PBP_MOVED,     /* struct pbp_process: it was put into another cgroup, or started in one */
 };
 
 /* pbp_frame.flags */

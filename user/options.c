@@ -43,6 +43,8 @@ enum {
 	OPTION_EXCLUDE,
 	OPTION_COMM,
 	OPTION_USER,
+	OPTION_CGROUP,
+	OPTION_CONTAINER,
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -54,6 +56,8 @@ static const struct option LONG_OPTIONS[] = {
 	{"exclude", required_argument, NULL, OPTION_EXCLUDE},
 	{"comm", required_argument, NULL, OPTION_COMM},
 	{"user", required_argument, NULL, OPTION_USER},
+	{"cgroup", required_argument, NULL, OPTION_CGROUP},
+	{"container", required_argument, NULL, OPTION_CONTAINER},
 	{"duration", required_argument, NULL, 'd'},
 	{"rate", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
@@ -200,7 +204,8 @@ static int parse_engine(const char *text, enum engine_kind *out)
 static int parse_by(const char *text, enum session_by *out)
 {
 	static const char *const names[] = {
-		[SESSION_BY_DEFAULT] = "", [SESSION_BY_PROCESS] = "process", [SESSION_BY_MERGED] = "merged"};
+		[SESSION_BY_DEFAULT] = "", [SESSION_BY_PROCESS] = "process", [SESSION_BY_CONTAINER] = "container",
+		[SESSION_BY_MERGED] = "merged"};
 	int index = parse_word(text, names, ARRAY_SIZE(names));
 
 	*out = index <= 0 ? SESSION_BY_DEFAULT : (enum session_by)index;
@@ -251,7 +256,7 @@ static int take_option(struct options *options, int option, const char *value, c
 		options->session.all = true;
 		return 0;
 	case OPTION_BY:
-		return parse_by(value, &options->session.by) ? bad_value("--by", value, "process or merged")
+		return parse_by(value, &options->session.by) ? bad_value("--by", value, "process, container or merged")
 							     : 0;
 	case OPTION_EXCLUDE:
 		options->session.filter.exclude = value;
@@ -263,6 +268,11 @@ static int take_option(struct options *options, int option, const char *value, c
 		return parse_user(value, &options->session.filter)
 			       ? bad_value("--user", value, "no such user, and no number")
 			       : 0;
+	case OPTION_CGROUP:
+		return *value ? vec__push(&options->session.cgroups, value) : bad_value("--cgroup", "''", "a cgroup");
+	case OPTION_CONTAINER:
+		return *value ? vec__push(&options->session.containers, value)
+			      : bad_value("--container", "''", "a name or an id");
 	case OPTION_AS_ROOT:
 		options->session.keep_root = true;
 		return 0;
@@ -388,6 +398,11 @@ static int refuse(const char *text)
 	return -EINVAL;
 }
 
+static bool has_scope(const struct session_config *session)
+{
+	return session->cgroups.len || session->containers.len;
+}
+
 /* What is to be profiled: a command, all, or processes by their numbers. */
 static int take_command_line(struct options *options, char **words)
 {
@@ -397,8 +412,8 @@ static int take_command_line(struct options *options, char **words)
 		return refuse("which command? It follows -- (--help explains)");
 	if (options->command != COMMAND_RECORD)
 		return refuse("a command can be recorded only");
-	if (session->pids.len || session->all)
-		return refuse("either a command, or -p, or -a");
+	if (session->pids.len || session->all || has_scope(session))
+		return refuse("either a command, or -p, -a, --cgroup or --container");
 	session->command = words;
 	return 0;
 }
@@ -413,7 +428,10 @@ static int take_words(struct options *options, char **words)
 		return refuse("--as-root is for a command (--help explains)");
 	if (options->session.all && (options->session.pids.len || options->session.subprocesses))
 		return refuse("-a is every process, so neither -p nor -s says more");
-	if (options->session.all)
+	if (has_scope(&options->session) &&
+	    (options->session.all || options->session.pids.len || options->session.subprocesses))
+		return refuse("--cgroup and --container are all processes in there: without -p, -s and -a");
+	if (options->session.all || has_scope(&options->session))
 		return 0;
 	if (options->command != COMMAND_DOCTOR && !options->session.pids.len) {
 		log_err("which process? Give it with -p PID (--help explains)");
@@ -430,8 +448,8 @@ static int check_filter(const struct options *options)
 {
 	const struct session_config *session = &options->session;
 
-	if (filter__is_set(&session->filter) && !session->subprocesses && !session->all)
-		return refuse("--exclude, --comm and --user choose among what -s or -a finds");
+	if (filter__is_set(&session->filter) && !session->subprocesses && !session->all && !has_scope(session))
+		return refuse("--exclude, --comm and --user choose among what -s, -a, --cgroup or --container finds");
 	return 0;
 }
 
@@ -505,5 +523,7 @@ int options__parse(struct options *options, int argc, char **argv)
 void options__free(struct options *options)
 {
 	vec__free(&options->session.pids);
+	vec__free(&options->session.cgroups);
+	vec__free(&options->session.containers);
 	vec__free(&options->outputs);
 }

@@ -57,6 +57,7 @@ struct bpf_raw_tracepoint_args {
 	__u64 args[0];
 };
 #define CLONE_THREAD 0x00010000
+#define CLONE_INTO_CGROUP 0x200000000ull
 
 /*
  * What the context of a perf_event program really is, behind struct bpf_perf_event_data; the same since 4.9.

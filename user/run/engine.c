@@ -29,7 +29,8 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 						.want_names = config->want_names,
 						.measure = config->measure,
 						.follow = config->follow,
-						.tell_execs = config->tell_execs};
+						.tell_execs = config->tell_execs,
+						.tell_moves = config->tell_moves};
 	const char *missing = permission__missing(PERMISSION_BPF);
 
 	if (config->rate_hz > ENGINE_BPF_RATE_MAX) {
@@ -122,6 +123,11 @@ void engine__unset_target(struct engine *engine, struct process *process)
 int engine__start_all(struct engine *engine)
 {
 	return engine->sampler ? sampler__watch_cpus(engine->sampler) : 0;
+}
+
+int engine__start_cgroups(struct engine *engine, const int *fds, size_t count)
+{
+	return engine->sampler ? sampler__watch_cgroups(engine->sampler, fds, count) : 0;
 }
 
 int engine__start(struct engine *engine, struct process *process)

@@ -27,6 +27,7 @@ struct engine_config {
 	bool measure;
 	bool follow;	   /* BPF: processes that others start are sampled from their start */
 	bool tell_execs;   /* BPF: hand over records of execs of processes that are not sampled */
+	bool tell_moves;   /* BPF: ... and of processes that are put into another cgroup */
 	bool blocking;	   /* readv: stop threads while they are read */
 	bool frame_marker; /* readv: use the frame marker of 3.15 */
 };
@@ -68,6 +69,8 @@ int engine__set_target(struct engine *engine, struct process *process);
 void engine__unset_target(struct engine *engine, struct process *process);
 /* Begin to sample whatever is added, from its start. 0 or -errno. */
 int engine__start_all(struct engine *engine);
+/* The same, of what is in these cgroups (sampler__watch_cgroups). 0 or -errno. */
+int engine__start_cgroups(struct engine *engine, const int *fds, size_t count);
 /* Begin to sample it. 0 or -errno (-ESRCH: it has ended). */
 int engine__start(struct engine *engine, struct process *process);
 void engine__remove(struct engine *engine, struct process *process);

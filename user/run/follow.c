@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "os/proc.h"
 #include "os/tree.h"
+#include "run/follow_scope.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -51,7 +52,7 @@ static uint64_t now_ns(void)
 
 static bool follows(const struct follower *follower)
 {
-	return follower->config.subprocesses || follower->config.all;
+	return follower->config.subprocesses || follower->config.all || follower->config.scope;
 }
 
 static void note_error(struct follower *follower, int err)
@@ -144,6 +145,13 @@ static bool lives(const struct process *process)
 	return process->pidfd >= 0 && !poll(&end, 1, 0);
 }
 
+static bool is_tracked(const struct follower *follower, pid_t pid)
+{
+	const struct process *process = processes__find(&follower->processes, pid);
+
+	return process && !process->exited;
+}
+
 /* `epoch`: as the kernel side, which samples it already, was told of it; 0: it was found by us. */
 static void found(struct follower *follower, pid_t pid, struct process *parent, uint32_t epoch, bool is_new)
 {
@@ -194,6 +202,12 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 		log_dbg("follow", "process %d: %s", pid, strerror(-err));
 }
 
+void follower__add_found(struct follower *follower, pid_t pid)
+{
+	if (!is_tracked(follower, pid))
+		found(follower, pid, NULL, 0, false);
+}
+
 void follower__handle(struct follower *follower, const struct pbp_process *record)
 {
 	struct process *process = processes__find(&follower->processes, record->tgid);
@@ -204,6 +218,10 @@ void follower__handle(struct follower *follower, const struct pbp_process *recor
 	if (record->type == PBP_FORK)
 		found(follower, record->tgid, processes__find(&follower->processes, record->parent),
 		      record->epoch, true);
+	if (record->type == PBP_MOVED || (record->type == PBP_FORK && follower->config.scope))
+		follow_scope__look(follower, record->tgid);
+	else if (record->type == PBP_FORK)
+		return;
 	else if (process && !process->exited)
 		follower__exec(follower, process);
 	else if (follower->config.all)
@@ -302,6 +320,8 @@ static void attach(struct follower *follower, struct process *process)
 		schedule(follower, process, now_ns(), reason);
 		return;
 	}
+	if (follower->config.containers)
+		process->container = containers__of(follower->config.containers, process->pid);
 	symbolizer__admit(follower->symbolizer, process);
 	err = follower__set_target(follower, process);
 	if (process->attached && follower->engine->sampler)
@@ -329,13 +349,6 @@ static void retry(struct follower *follower, uint64_t now)
 }
 
 /* --- looking for processes --- */
-
-static bool is_tracked(const struct follower *follower, pid_t pid)
-{
-	const struct process *process = processes__find(&follower->processes, pid);
-
-	return process && !process->exited;
-}
 
 static void find_all(struct follower *follower, const struct tree *tree)
 {
@@ -367,6 +380,10 @@ void follower__scan(struct follower *follower)
 	if (!follows(follower))
 		return;
 	follower->last_pid = tree__last_pid();
+	if (follower->config.scope) {
+		follow_scope__scan(follower);
+		return;
+	}
 	/* Until there is none that was not there before: what starts from then on is told by the kernel side.
 	 */
 	do {
@@ -415,7 +432,8 @@ static void look_at_number(struct follower *follower, pid_t pid)
 
 	if (!parent || is_tracked(follower, pid))
 		return;
-	if (follower->config.all || is_tracked(follower, parent))
+	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1
+				   : follower->config.all || is_tracked(follower, parent))
 		found(follower, pid, processes__find(&follower->processes, parent), 0, true);
 }
 
@@ -462,6 +480,8 @@ void follower__turn(struct follower *follower, uint64_t now)
 		if (follows(follower))
 			look_for_new(follower);
 	}
+	if (follower->config.scope && !follower->engine->sampler)
+		follow_scope__poll(follower, now);
 	if (follows(follower))
 		make_up_for_lost(follower);
 	retry(follower, now);

@@ -8,8 +8,10 @@
 
 #include "base/strtab.h"
 #include "os/filter.h"
+#include "run/containers.h"
 #include "run/engine.h"
 #include "run/processes.h"
+#include "run/scope.h"
 #include "run/symbolize.h"
 
 #include <stdbool.h>
@@ -19,6 +21,8 @@ struct follow_config {
 	bool subprocesses;    /* of those that were asked for, and theirs */
 	bool command;	      /* one was started by us */
 	bool all;	      /* every process of the machine */
+	struct scope *scope;  /* all that is in these cgroups; borrowed; NULL: it is not about cgroups */
+	struct containers *containers; /* which one a Python is in is looked up; borrowed; NULL: it is not */
 	struct filter filter; /* of those that are found */
 	bool no_slot;	      /* for tests: see struct process */
 };
@@ -33,6 +37,8 @@ struct follower {
 	pid_t last_pid; /* without BPF: tasks up to this one are known */
 	uint64_t poll_ns;
 	uint32_t polls;
+	uint64_t scope_ns; /* without BPF: when to look for what was moved */
+	uint64_t left;	   /* processes that were moved out of the cgroups */
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
@@ -48,7 +54,7 @@ int follower__take(struct follower *follower, struct process *process);
 /* Looks for processes that there are already: to be called once those are sampled that start them. */
 void follower__scan(struct follower *follower);
 
-/* What a record of the engine says (PBP_EXEC, PBP_FORK). */
+/* What a record of the engine says (PBP_EXEC, PBP_FORK, PBP_MOVED). */
 void follower__handle(struct follower *follower, const struct pbp_process *record);
 /* It has become another program. */
 void follower__exec(struct follower *follower, struct process *process);

@@ -80,6 +80,7 @@ void process__inherit(struct process *process, const struct process *parent, uin
 	remote__init(&process->target.remote, process->pid);
 	process->attached = process->python = process->inherited = true;
 	process->codes.code_type = parent->codes.code_type;
+	process->container = parent->container;
 	if (!*process->command)
 		snprintf(process->command, sizeof(process->command), "%s", parent->command);
 	/* The thread that called fork is its main thread now, or will be soon. */

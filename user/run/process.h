@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct container;
+
 struct process {
 	pid_t pid;
 	int pidfd;
@@ -47,6 +49,7 @@ struct process {
 	uint64_t exited_ns;		/* when its end was noticed */
 	uint64_t samples;		/* in the profile */
 	uint64_t skipped;		/* not in the profile: taken while it was not known to be Python */
+	struct container *container;	/* that it is in, as far as looked up; borrowed; NULL: none */
 	size_t stacks;			/* of the symbolizer, that are its ... */
 	uint64_t batch;			/* ... and in which of its batches code objects were read last */
 	struct remote_stats past_reads; /* of programs that it ran before */

@@ -4,6 +4,8 @@
  */
 #include "run/processes.h"
 
+#include "run/containers.h"
+
 #include "pybpfprof.h"
 
 #define EPOCHS 4096 /* for each process */
@@ -52,6 +54,13 @@ static bool was_profiled(const struct process *process)
 	return process->python || process->samples;
 }
 
+static void add_to_container(struct container *container, const struct process *process)
+{
+	container->past_pythons++;
+	container->past_samples += process->samples;
+	container->past_cpu_ns += process->cpu_end_ns - process->cpu_start_ns;
+}
+
 static void drop(struct processes *processes, struct process *process)
 {
 	struct processes_past *past = &processes->past;
@@ -59,6 +68,8 @@ static void drop(struct processes *processes, struct process *process)
 	if (was_profiled(process)) {
 		past->pythons++;
 		past->cpu_ns += process->cpu_end_ns - process->cpu_start_ns;
+		if (process->container)
+			add_to_container(process->container, process);
 	} else {
 		past->others++;
 	}

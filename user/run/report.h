@@ -6,15 +6,25 @@
 #pragma once
 
 #include "base/buf.h"
+#include "run/containers.h"
 #include "run/engine.h"
 #include "run/processes.h"
 #include "run/symbolize.h"
 
 #include "pybpfprof.h"
 
+/* What the processes of one container come to. */
+struct report_container {
+	const struct container *container; /* borrowed; NULL: those that are in none */
+	uint64_t pythons, samples, cpu_ns;
+};
+
 struct report {
 	struct process *const *processes; /* borrowed */
 	size_t process_count;
+	const struct report_container *containers; /* borrowed; those with samples first */
+	size_t container_count;			   /* 0: they were not looked up */
+	uint64_t left; /* processes that were moved out of the cgroups */
 	bool followed; /* they were found; those that are no Python are not among them: */
 	uint64_t other_processes;
 	struct processes_past past; /* Pythons that are not among them, either */

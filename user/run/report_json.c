@@ -27,6 +27,34 @@ static void add_text(struct buf *out, const char *name, const char *text)
 	json__string(out, text, strlen(text));
 }
 
+static void add_container_id(struct buf *out, const char *name, const struct container *container)
+{
+	if (container)
+		add_text(out, name, container->id);
+	else
+		buf__addf(out, ", \"%s\": null", name);
+}
+
+static void add_containers(const struct report *report, struct buf *out)
+{
+	buf__adds(out, ", \"containers\": [");
+	for (size_t i = 0; i < report->container_count; i++) {
+		const struct report_container *sum = &report->containers[i];
+
+		buf__addf(out, "%s{\"processes\": %" PRIu64, i ? ", " : "", sum->pythons);
+		add_container_id(out, "id", sum->container);
+		if (sum->container && sum->container->name)
+			add_text(out, "name", sum->container->name);
+		else
+			buf__adds(out, ", \"name\": null");
+		add_number(out, "samples", sum->samples);
+		add_seconds(out, "cpu_s", sum->cpu_ns);
+		buf__adds(out, "}");
+	}
+	buf__adds(out, "]");
+	add_number(out, "processes_left", report->left);
+}
+
 static void add_processes(const struct report *report, struct buf *out)
 {
 	buf__adds(out, ", \"processes\": [");
@@ -36,6 +64,8 @@ static void add_processes(const struct report *report, struct buf *out)
 		buf__addf(out, "%s{\"pid\": %d", i ? ", " : "", process->pid);
 		add_text(out, "command", process->command);
 		add_number(out, "execs", process->execs);
+		if (report->container_count)
+			add_container_id(out, "container", process->container);
 		add_number(out, "samples", process->samples);
 		add_seconds(out, "cpu_s", process->cpu_end_ns - process->cpu_start_ns);
 		buf__adds(out, "}");
@@ -139,6 +169,8 @@ void report__format_json(const struct report *report, struct buf *out)
 	add_text(out, "engine", report->engine);
 	add_text(out, "end", report->end);
 	add_processes(report, out);
+	if (report->container_count)
+		add_containers(report, out);
 	add_seconds(out, "duration_s", report->wall_ns);
 	add_seconds(out, "target_cpu_s", cpu_ns);
 	add_number(out, "rate_asked_hz", report->rate_hz);

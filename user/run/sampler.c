@@ -44,6 +44,8 @@ struct sampler {
 	uint64_t period_ns;
 	int cpus;
 	bool watches_cpus;
+	const int *cgroups; /* that the timers on CPUs tick for, if there are any; borrowed */
+	size_t cgroup_count;
 	bool *watched;	   /* CPUs that have a timer; it goes when the CPU does */
 	bool *online_now;  /* working memory of the same size */
 	int stats_fd;	   /* while it is open the kernel times BPF programs; -1 = not measured */
@@ -127,6 +129,9 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	skel->rodata->want_names = config->want_names;
 	skel->rodata->follow_forks = config->follow;
 	skel->rodata->tell_execs = config->tell_execs;
+	skel->rodata->tell_moves = config->tell_moves;
+	bpf_program__set_autoload(skel->progs.on_move, config->tell_moves);
+	bpf_program__set_autoload(skel->progs.on_transfer, config->tell_moves);
 	if (config->follow)
 		bpf_map__set_max_entries(skel->maps.targets, TARGETS_MAX);
 	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES)
@@ -309,8 +314,8 @@ int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate,
 	return bpf_map_update_elem(fd, &key, witnesses, BPF_ANY) ? -errno : 0;
 }
 
-/* A timer on a thread (cpu -1), or on a CPU (tid -1). */
-static int open_event(struct sampler *sampler, pid_t tid, int cpu)
+/* A timer on a thread (cpu -1), or on a CPU: for all (tid -1), or with the flag for a cgroup, by its descriptor. */
+static int open_event(struct sampler *sampler, int tid, int cpu, unsigned long flags)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -320,7 +325,7 @@ static int open_event(struct sampler *sampler, pid_t tid, int cpu)
 		.exclude_idle = 1,
 		.disabled = 1,
 	};
-	int fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC | flags);
 	int err = 0;
 
 	if (fd < 0)
@@ -346,6 +351,18 @@ static void close_events(struct sampler *sampler, size_t first, size_t end)
 	sampler->events.len = first + behind;
 }
 
+/* One for each cgroup, so that nobody else is interrupted. */
+static int open_cpu_event(struct sampler *sampler, int cpu)
+{
+	int err = 0;
+
+	if (!sampler->cgroup_count)
+		return open_event(sampler, -1, cpu, 0);
+	for (size_t i = 0; i < sampler->cgroup_count && !err; i++)
+		err = open_event(sampler, sampler->cgroups[i], cpu, PERF_FLAG_PID_CGROUP);
+	return err;
+}
+
 /* Timers on the CPUs that are online and have none. 0 or -errno. */
 static int open_cpu_events(struct sampler *sampler)
 {
@@ -354,7 +371,7 @@ static int open_cpu_events(struct sampler *sampler)
 
 	for (int cpu = 0; cpu < sampler->cpus && !err; cpu++) {
 		if (online[cpu] && !watched[cpu])
-			err = open_event(sampler, -1, cpu);
+			err = open_cpu_event(sampler, cpu);
 		if (err == -ENODEV) /* it has just gone */
 			err = online[cpu] = 0;
 		watched[cpu] = online[cpu] && !err;
@@ -381,6 +398,24 @@ int sampler__watch_cpus(struct sampler *sampler)
 	return 0;
 }
 
+int sampler__watch_cgroups(struct sampler *sampler, const int *fds, size_t count)
+{
+	int err;
+
+	close_events(sampler, 0, sampler->events.len);
+	sampler->watches_cpus = false;
+	sampler->cgroups = fds;
+	sampler->cgroup_count = count;
+	err = sampler__watch_cpus(sampler);
+	if (!err || !count)
+		return err;
+	/* Their hierarchy is not that of perf_event, or they are too many. */
+	log_dbg("sampler", "timers for whoever runs, since there can be none for the cgroups: %s",
+		strerror(-err));
+	sampler->cgroup_count = 0;
+	return sampler__watch_cpus(sampler);
+}
+
 int sampler__refresh_cpus(struct sampler *sampler)
 {
 	return sampler->watches_cpus ? open_cpu_events(sampler) : 0;
@@ -405,7 +440,7 @@ int sampler__attach(struct sampler *sampler, pid_t pid)
 	if (err || !tid || sampler->watches_cpus)
 		return err ?: sampler__watch_cpus(sampler);
 	/* Looked at again, since a thread that it starts from now on is told by the kernel side. */
-	err = open_event(sampler, tid, -1) ?: only_thread(pid, &again);
+	err = open_event(sampler, tid, -1, 0) ?: only_thread(pid, &again);
 	return err || again == tid ? err : sampler__watch_cpus(sampler);
 }
 

@@ -28,6 +28,7 @@ struct sampler_config {
 	bool want_names; /* samples carry the name of their thread */
 	bool follow;	 /* processes that targets start are targets from their start */
 	bool tell_execs; /* of processes, too, that are no targets */
+	bool tell_moves; /* of processes that are put into another cgroup */
 	bool measure;	 /* let the kernel time the program (a little more cost for every BPF program of the
 			    machine) */
 };
@@ -68,6 +69,12 @@ int sampler__attach(struct sampler *sampler, pid_t pid);
  * For targets that start threads. 0 or -errno; nothing has changed then.
  */
 int sampler__watch_cpus(struct sampler *sampler);
+/*
+ * From now on timers on the CPUs tick only while tasks of these cgroups run, none of which is below another
+ * one. The descriptors are borrowed for as long as the sampler lives, or until this is called again. Where the
+ * kernel has no such timers they tick for all. 0 or -errno.
+ */
+int sampler__watch_cgroups(struct sampler *sampler, const int *fds, size_t count);
 /* CPUs come and go: timers for those that are online again. To be called now and then. 0 or -errno. */
 int sampler__refresh_cpus(struct sampler *sampler);
 

@@ -9,6 +9,7 @@
 #include "run/session_parts.h"
 #include "run/signals.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -80,7 +81,7 @@ static void handle_record(void *context, const void *record, size_t size)
 	uint32_t type = size >= sizeof(type) ? load_u32(record) : 0;
 	int err;
 
-	if ((type == PBP_EXEC || type == PBP_BIRTH || type == PBP_FORK) &&
+	if ((type == PBP_EXEC || type == PBP_BIRTH || type == PBP_FORK || type == PBP_MOVED) &&
 	    size >= sizeof(struct pbp_process)) {
 		handle_process(session, record);
 		return;
@@ -186,6 +187,8 @@ static int next_timeout(const struct session *session, uint64_t now)
 		next = min_u64(next, session->end_ns);
 	if (session->config.progress)
 		next = min_u64(next, session->progress_ns);
+	if (session_has_scope(session) && !processes__alive(&session->follower.processes))
+		next = min_u64(next, now + SECOND);
 	next = min_u64(next, engine__next_ns(&session->engine, now));
 	if (next == UINT64_MAX)
 		return -1;
@@ -227,11 +230,30 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 	return session->signal != 0;
 }
 
-static bool is_over(const struct session *session)
+/* Nobody is left in the cgroups; for the time asked for, others are waited for, as long as there is one. */
+static bool is_scope_over(struct session *session)
+{
+	if (processes__alive(&session->follower.processes) || scope__is_populated(&session->scope))
+		return false;
+	return !session->config.duration_ns || !scope__exists(&session->scope);
+}
+
+static bool is_over(struct session *session)
 {
 	if (session->command.pid)
 		return session->first->exited;
+	if (session_has_scope(session))
+		return is_scope_over(session);
 	return !session->config.all && !processes__alive(&session->follower.processes);
+}
+
+/* Of a service that was started again the cgroup is another one, for which there are no timers yet. */
+static void refresh_scope(struct session *session)
+{
+	if (!session_has_scope(session) || !scope__refresh(&session->scope))
+		return;
+	if (engine__start_cgroups(&session->engine, session->scope.fds.items, session->scope.fds.len))
+		session->err = session->err ?: -EIO;
 }
 
 static enum session_end sample(struct session *session, void (*snapshot)(void *context), void *context)
@@ -261,6 +283,7 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 		if (now >= session->refresh_ns) {
 			session->refresh_ns = now + SECOND;
 			engine__refresh(&session->engine);
+			refresh_scope(session);
 		}
 		if (symbolizer__is_full(&session->symbolizer))
 			flush_caches(session);

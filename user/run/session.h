@@ -19,6 +19,7 @@
 enum session_by {
 	SESSION_BY_DEFAULT, /* by process if there may be several */
 	SESSION_BY_PROCESS,
+	SESSION_BY_CONTAINER,
 	SESSION_BY_MERGED,
 };
 
@@ -28,6 +29,8 @@ struct session_config {
 	bool keep_root;	      /* it is not run as the user who called sudo */
 	bool subprocesses;    /* what they start is profiled, too */
 	bool all;	      /* every Python of the machine is */
+	VEC(const char *) cgroups; /* all in these is, by what the user called them; borrowed */
+	VEC(const char *) containers;
 	enum session_by by;
 	struct filter filter; /* of those that are found */
 	uint64_t duration_ns; /* 0 = until stopped or the processes end */

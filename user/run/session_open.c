@@ -19,22 +19,33 @@
 
 #define TRIE_NODES_MAX (1u << 21)
 
-static bool follows(const struct session *session)
+bool session_has_scope(const struct session *session)
 {
-	return session->config.subprocesses || session->config.all;
+	return session->config.cgroups.len || session->config.containers.len;
+}
+
+bool session_follows(const struct session *session)
+{
+	return session->config.subprocesses || session->config.all || session_has_scope(session);
 }
 
 /* Do processes have to be Python at the start? */
 static bool needs_python(const struct session *session)
 {
-	return !follows(session) && !session->config.command;
+	return !session_follows(session) && !session->config.command;
 }
 
 static bool by_process(const struct session *session)
 {
 	if (session->config.by != SESSION_BY_DEFAULT)
 		return session->config.by == SESSION_BY_PROCESS;
-	return session->config.pids.len > 1 || follows(session);
+	return session->config.pids.len > 1 || session_follows(session);
+}
+
+/* Is it looked up in which container a process is? */
+static bool tells_containers(const struct session *session)
+{
+	return session->config.by == SESSION_BY_CONTAINER || session->config.all || session_has_scope(session);
 }
 
 /* --- opening --- */
@@ -66,12 +77,16 @@ static enum session_error open_basics(struct session *session)
 	follower->config = (struct follow_config){.subprocesses = session->config.subprocesses,
 						  .command = session->config.command != NULL,
 						  .all = session->config.all,
+						  .scope = session_has_scope(session) ? &session->scope : NULL,
+						  .containers = tells_containers(session) ? &session->containers
+											  : NULL,
 						  .filter = session->config.filter,
 						  .no_slot = session->config.no_slot};
 	follower->engine = &session->engine;
 	follower->symbolizer = &session->symbolizer;
 	follower->strings = session->profile.strings;
 	follower->epoll_fd = session->epoll_fd;
+	session->symbolizer.by_container = session->config.by == SESSION_BY_CONTAINER;
 	return SESSION_OK;
 }
 
@@ -114,6 +129,43 @@ static enum session_error open_processes(struct session *session)
 	return error;
 }
 
+/* One that has nobody in it is more likely a mistake than one that is to be waited for. */
+static enum session_error check_members(struct session *session)
+{
+	struct cgroup_members members;
+	int err = scope__members(&session->scope, &members);
+	bool empty = !err && !members.pids.len;
+
+	if (err)
+		log_err("cannot look into the cgroup: %s", strerror(-err));
+	else if (empty)
+		log_err("no process is in %s, or in a cgroup below%s",
+			session->scope.cgroups.len == 1 ? "that cgroup" : "those cgroups",
+			session->scope.unread ? ", as far as they could be looked into" : "");
+	else if (session->scope.unread)
+		log_warn("%zu cgroups could not be looked into", session->scope.unread);
+	else
+		log_dbg("session", "%zu processes in %zu cgroups", members.pids.len, members.cgroups);
+	vec__free(&members.pids);
+	return err || empty ? SESSION_FAILED : SESSION_OK;
+}
+
+static enum session_error open_scope(struct session *session)
+{
+	const struct session_config *config = &session->config;
+	struct buf reason = {0};
+	int err;
+
+	if (!session_has_scope(session))
+		return SESSION_OK;
+	err = scope__open(&session->scope, config->cgroups.items, config->cgroups.len, config->containers.items,
+			  config->containers.len, &reason);
+	if (err)
+		log_err("%.*s", (int)reason.len, reason.data ? reason.data : strerror(-err));
+	buf__free(&reason);
+	return err ? SESSION_FAILED : check_members(session);
+}
+
 /* Before anything else that could fail: what is not permitted is told first. */
 static enum session_error open_engine(struct session *session)
 {
@@ -124,8 +176,9 @@ static enum session_error open_engine(struct session *session)
 					      .program = config->program,
 					      .want_names = config->by_thread,
 					      .measure = log_enabled(LOG_DBG),
-					      .follow = follows(session),
+					      .follow = session_follows(session),
 					      .tell_execs = config->all,
+					      .tell_moves = session_has_scope(session),
 					      .blocking = config->blocking,
 					      .frame_marker = config->frame_marker};
 	char reason[512];
@@ -251,7 +304,10 @@ static enum session_error start_process(struct session *session, struct process 
 static enum session_error start_timers(struct session *session)
 {
 	struct processes *processes = &session->follower.processes;
-	int err = needs_python(session) ? 0 : engine__start_all(&session->engine);
+	int err = needs_python(session)	       ? 0
+		  : session_has_scope(session) ? engine__start_cgroups(&session->engine, session->scope.fds.items,
+								       session->scope.fds.len)
+					       : engine__start_all(&session->engine);
 	enum session_error error = err ? explain_start(err, NULL) : SESSION_OK;
 
 	for (size_t i = 0; i < processes->items.len && !error; i++)
@@ -287,7 +343,8 @@ enum session_error session__open(struct session **out, const struct session_conf
 	session->config = *config;
 	session->epoll_fd = -1;
 	error = open_command(session) ?: open_basics(session)	   ?: open_processes(session)
-				      ?: open_engine(session)	   ?: attach_processes(session)
+				      ?: open_scope(session)	   ?: open_engine(session)
+				      ?: attach_processes(session)
 				      ?: prepare_engine(session)   ?: start_timers(session)
 				      ?: release_command(session);
 	if (error) {
@@ -311,10 +368,13 @@ void session__close(struct session *session)
 	engine__close(&session->engine);
 	symbolizer__free(&session->symbolizer);
 	follower__free(&session->follower);
+	containers__free(&session->containers);
+	scope__close(&session->scope);
 	profile__free(&session->profile);
 	command__close(&session->command);
 	signals__close();
 	vec__free(&session->told);
+	vec__free(&session->sums);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);
 	free(session);

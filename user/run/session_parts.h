@@ -6,6 +6,7 @@
 
 #include "os/command.h"
 #include "run/follow.h"
+#include "run/report.h"
 #include "run/session.h"
 
 /* What epoll reports that is no process. */
@@ -17,6 +18,8 @@ struct session {
 	struct symbolizer symbolizer;
 	struct engine engine;
 	struct follower follower;
+	struct scope scope;	      /* empty if neither cgroups nor containers were asked for */
+	struct containers containers; /* that processes are in */
 	struct command command; /* pid 0: none */
 	struct process *first;	/* that was asked for, or the command; NULL: none was */
 	int epoll_fd;
@@ -27,7 +30,13 @@ struct session {
 	int signal; /* that ended the run */
 	int err;    /* that ended the run */
 	VEC(struct process *) told; /* of in the report */
+	VEC(struct report_container) sums;
 };
+
+/* Is it about cgroups or containers? */
+bool session_has_scope(const struct session *session);
+/* Are processes to be found, beside those that were asked for? */
+bool session_follows(const struct session *session);
 
 uint64_t session_now_ns(void);
 uint64_t session_now_realtime_ns(void);

@@ -73,10 +73,59 @@ static void choose_told(struct session *session, struct report *report)
 	report->process_count = session->told.len;
 }
 
+static int more_samples(const void *a, const void *b)
+{
+	const struct report_container *x = a, *y = b;
+
+	return x->samples != y->samples ? (x->samples < y->samples ? 1 : -1) : 0;
+}
+
+/* The last is of those that are in none. */
+static void sum_containers(struct session *session, struct report *report)
+{
+	const struct processes *processes = &session->follower.processes;
+	const struct containers *containers = &session->containers;
+	struct report_container host = {.pythons = processes->past.pythons,
+					.samples = processes->past.samples,
+					.cpu_ns = processes->past.cpu_ns};
+
+	session->sums.len = 0;
+	if (!session->follower.config.containers)
+		return;
+	for (size_t i = 0; i <= containers->items.len; i++) {
+		const struct container *container = i < containers->items.len ? containers->items.items[i] : NULL;
+		struct report_container sum = host;
+
+		if (container) {
+			sum = (struct report_container){container, container->past_pythons,
+							container->past_samples, container->past_cpu_ns};
+			host.pythons -= sum.pythons;
+			host.samples -= sum.samples;
+			host.cpu_ns -= sum.cpu_ns;
+		}
+		for (size_t k = 0; k < processes->items.len; k++) {
+			const struct process *process = processes->items.items[k];
+
+			if (process->container != container || !is_python(process))
+				continue;
+			sum.pythons++;
+			sum.samples += process->samples;
+			sum.cpu_ns += process->cpu_end_ns - process->cpu_start_ns;
+		}
+		if (sum.pythons && vec__push(&session->sums, sum))
+			break;
+	}
+	if (session->sums.len)
+		qsort(session->sums.items, session->sums.len, sizeof(*session->sums.items), more_samples);
+	report->containers = session->sums.items;
+	report->container_count = session->sums.len;
+}
+
 static void fill_report(struct session *session, struct report *report)
 {
 	*report = (struct report){
-		.followed = session->config.subprocesses || session->config.all,
+		.followed = session_follows(session),
+		.left = session->follower.left,
 		.past = session->follower.processes.past,
 		.denied = session->follower.denied,
 		.unsupported = session->follower.unsupported,
@@ -95,6 +144,7 @@ static void fill_report(struct session *session, struct report *report)
 	for (size_t i = 0; i < session->follower.processes.items.len; i++)
 		process__add_reads(session->follower.processes.items.items[i], &report->reads);
 	choose_told(session, report);
+	sum_containers(session, report);
 	fill_engine_part(session, report);
 }
 
@@ -143,6 +193,11 @@ void session__explain_not_python(const struct session *session, struct buf *out)
 
 	if (session->config.all) {
 		buf__adds(out, "no Python process was found");
+	} else if (session_has_scope(session)) {
+		buf__addf(out, "no Python that can be profiled was found in %s, among %zu processes",
+			  session->config.cgroups.len ? "the cgroup" : "the container",
+			  session->follower.processes.items.len +
+				  (size_t)session->follower.processes.past.others);
 	} else if (session->config.subprocesses) {
 		buf__addf(out,
 			  "no Python that can be profiled was found in process %d (%s) and what it started",

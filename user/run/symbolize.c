@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "os/proc.h"
+#include "run/containers.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -312,11 +313,17 @@ static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, cons
 static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process,
 			  const struct pbp_sample *sample)
 {
+	const struct container *container = process->container;
 	uint32_t node = TRIE_ROOT;
 	char text[256];
 
-	if (symbolizer->by_process) {
-		snprintf(text, sizeof(text), "process %d (%s)", process->pid, process->command);
+	if (symbolizer->by_container) {
+		snprintf(text, sizeof(text), "%s%s", container ? "container " : "host",
+			 container ? container->label : "");
+		node = child_named(symbolizer, node, text);
+	} else if (symbolizer->by_process) {
+		snprintf(text, sizeof(text), "process %d (%s%s%s)", process->pid, process->command,
+			 container ? ", container " : "", container ? container->label : "");
 		node = child_named(symbolizer, node, text);
 	}
 	if (symbolizer->by_thread && node != TRIE_FULL) {
@@ -345,7 +352,7 @@ static uint32_t root_of(struct symbolizer *symbolizer, const struct process *pro
 	uint64_t key;
 	uint32_t node;
 
-	if (!symbolizer->by_process && !symbolizer->by_thread)
+	if (!symbolizer->by_process && !symbolizer->by_container && !symbolizer->by_thread)
 		return TRIE_ROOT;
 	key = root_key(symbolizer, process, sample);
 	known = hmap__get(&symbolizer->roots, key);

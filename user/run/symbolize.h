@@ -63,6 +63,7 @@ struct symbolizer {
 	struct sampler *sampler;	 /* borrowed; told which frames to look at in tails */
 	struct processes *processes;	 /* borrowed */
 	bool by_process, by_thread;	 /* roots of the trie */
+	bool by_container;		 /* ... instead of the process; set by the caller */
 	struct hmap stack_index;	 /* id -> index in stacks */
 	VEC(struct stack) stacks;
 	size_t stored_frames;

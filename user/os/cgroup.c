@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See cgroup.h. Names may have anything in them but '/' and newlines, which the kernel refuses: mountinfo
+ * escapes, /proc/PID/cgroup does not. Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cgroups.rst.
+ */
+#include "os/cgroup.h"
+
+#include "os/cgroup_walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CANDIDATES_TOLD 5
+
+/* --- where they are mounted --- */
+
+/* "\040" is a space; in place. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++) {
+		unsigned int code;
+
+		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] >= '0' && text[2] <= '7' &&
+		    sscanf(text + 1, "%3o", &code) == 1 && text[3] >= '0' && text[3] <= '7') {
+			*to++ = code;
+			text += 3;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = '\0';
+}
+
+/* "ID PARENT DEVICE ROOT DIR OPTIONS [TAG...] - TYPE SOURCE OPTIONS" */
+static int take_mount(struct cgroup_mounts *mounts, char *line)
+{
+	char *words[6] = {NULL}, *kind[3] = {NULL}, *word;
+	struct cgroup_mount mount;
+	size_t count = 0, behind = 0;
+	bool tags = true;
+
+	while ((word = strsep(&line, " "))) {
+		if (count < 6)
+			words[count++] = word;
+		else if (tags)
+			tags = strcmp(word, "-") != 0;
+		else if (behind < 3)
+			kind[behind++] = word;
+	}
+	if (behind < 3 || (strcmp(kind[0], "cgroup") && strcmp(kind[0], "cgroup2")))
+		return 0;
+	unescape(words[3]);
+	unescape(words[4]);
+	mount = (struct cgroup_mount){.dir = strdup(words[4]),
+				      .root = strdup(words[3]),
+				      .controllers = strdup(strcmp(kind[0], "cgroup2") ? kind[2] : "")};
+	if (mount.dir && mount.root && mount.controllers && !vec__push(&mounts->items, mount))
+		return 0;
+	free(mount.dir);
+	free(mount.root);
+	free(mount.controllers);
+	return -ENOMEM;
+}
+
+static bool has_item(const char *list, size_t len, const char *item, size_t item_len)
+{
+	for (const char *at = list, *end = list + len; at <= end;) {
+		const char *comma = memchr(at, ',', end - at) ?: end;
+
+		if ((size_t)(comma - at) == item_len && !memcmp(at, item, item_len))
+			return true;
+		at = comma + 1;
+	}
+	return false;
+}
+
+static int rank_of(const char *controllers, size_t len)
+{
+	return !len ? 0 : has_item(controllers, len, "perf_event", 10) ? 1 : 2;
+}
+
+static int compare_mounts(const struct cgroup_mount *a, const struct cgroup_mount *b)
+{
+	return rank_of(a->controllers, strlen(a->controllers)) - rank_of(b->controllers, strlen(b->controllers));
+}
+
+/* By rank, else as they come. */
+static void sort_mounts(struct cgroup_mounts *mounts)
+{
+	for (size_t i = 1; i < mounts->items.len; i++) {
+		struct cgroup_mount mount = mounts->items.items[i];
+		size_t at = i;
+
+		for (; at && compare_mounts(&mount, &mounts->items.items[at - 1]) < 0; at--)
+			mounts->items.items[at] = mounts->items.items[at - 1];
+		mounts->items.items[at] = mount;
+	}
+}
+
+int cgroup_mounts__parse(struct cgroup_mounts *mounts, const char *text)
+{
+	int err = 0;
+
+	*mounts = (struct cgroup_mounts){};
+	while (*text && !err) {
+		size_t len = strcspn(text, "\n");
+		char *line = strndup(text, len);
+
+		err = line ? take_mount(mounts, line) : -ENOMEM;
+		free(line);
+		text += len + (text[len] == '\n');
+	}
+	sort_mounts(mounts);
+	if (err)
+		cgroup_mounts__free(mounts);
+	return err;
+}
+
+int cgroup_mounts__read(struct cgroup_mounts *mounts)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	size_t size = 0;
+	char *text = NULL;
+	int err;
+
+	*mounts = (struct cgroup_mounts){};
+	if (!file)
+		return -errno;
+	/* There is no NUL in it: it is read whole. */
+	err = getdelim(&text, &size, '\0', file) < 0 ? (ferror(file) ? -EIO : 0)
+						     : cgroup_mounts__parse(mounts, text);
+	free(text);
+	fclose(file);
+	return err;
+}
+
+void cgroup_mounts__free(struct cgroup_mounts *mounts)
+{
+	for (size_t i = 0; i < mounts->items.len; i++) {
+		free(mounts->items.items[i].dir);
+		free(mounts->items.items[i].root);
+		free(mounts->items.items[i].controllers);
+	}
+	vec__free(&mounts->items);
+}
+
+/* --- paths --- */
+
+/* Is it that directory, or one below? Paths without a slash at the end, but for "/". */
+static bool is_below(const char *path, size_t len, const char *of)
+{
+	size_t of_len = strcmp(of, "/") ? strlen(of) : 0;
+
+	return len >= of_len && !memcmp(path, of, of_len) && (len == of_len || path[of_len] == '/');
+}
+
+/* "/a", "/b/c" -> "/a/b/c"; "/" adds nothing. */
+static char *join(const char *path, const char *below)
+{
+	char *joined;
+
+	if (!strcmp(path, "/"))
+		path = "";
+	if (!strcmp(below, "/"))
+		below = "";
+	return asprintf(&joined, "%s%s", *path || *below ? path : "/", below) < 0 ? NULL : joined;
+}
+
+/* 0 or -errno, and then there is none open. */
+static int open_dir(struct cgroup *cgroup)
+{
+	struct stat stat;
+
+	cgroup->fd = open(cgroup->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (cgroup->fd < 0 || fstat(cgroup->fd, &stat))
+		return -errno;
+	cgroup->inode = stat.st_ino;
+	return 0;
+}
+
+/* Takes over the path. */
+static int open_below(struct cgroup *cgroup, const struct cgroup_mount *mount, char *path)
+{
+	int err = -ENOMEM;
+
+	*cgroup = (struct cgroup){.fd = -1, .path = path, .controllers = strdup(mount->controllers)};
+	if (path && is_below(path, strlen(path), mount->root))
+		cgroup->dir = join(mount->dir, path + (strcmp(mount->root, "/") ? strlen(mount->root) : 0));
+	if (cgroup->dir && cgroup->controllers)
+		err = open_dir(cgroup);
+	else if (path && cgroup->controllers)
+		err = -ENOENT;
+	if (err)
+		cgroup__close(cgroup);
+	return err;
+}
+
+int cgroup__open(struct cgroup *cgroup, const struct cgroup_mount *mount, const char *path)
+{
+	return open_below(cgroup, mount, strdup(path));
+}
+
+void cgroup__close(struct cgroup *cgroup)
+{
+	if (cgroup->fd >= 0)
+		close(cgroup->fd);
+	free(cgroup->dir);
+	free(cgroup->path);
+	free(cgroup->controllers);
+	*cgroup = (struct cgroup){.fd = -1};
+}
+
+bool cgroup__refresh(struct cgroup *cgroup)
+{
+	struct cgroup before = *cgroup;
+	struct stat stat_now;
+
+	if (stat(cgroup->dir, &stat_now) || stat_now.st_ino == cgroup->inode)
+		return false;
+	if (open_dir(cgroup)) {
+		*cgroup = before;
+		return false;
+	}
+	close(before.fd);
+	return true;
+}
+
+/* --- finding one by what a user wrote --- */
+
+static const struct cgroup_mount *mount_of(const struct cgroup_mounts *mounts, const char *dir)
+{
+	const struct cgroup_mount *best = NULL;
+
+	for (size_t i = 0; i < mounts->items.len; i++) {
+		const struct cgroup_mount *mount = &mounts->items.items[i];
+
+		if (is_below(dir, strlen(dir), mount->dir) && (!best || strlen(mount->dir) > strlen(best->dir)))
+			best = mount;
+	}
+	return best;
+}
+
+static void explain(struct buf *reason, const char *name, const char *why)
+{
+	buf__adds(reason, "cgroup ");
+	buf__add_escaped(reason, name, NULL);
+	buf__addf(reason, ": %s", why);
+}
+
+/* Its directory is known. */
+static int take_dir(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
+		    const char *given, struct buf *reason)
+{
+	char *dir = realpath(given, NULL);
+	const struct cgroup_mount *mount;
+	struct stat stat_now;
+	int err = dir && stat(dir, &stat_now) ? -errno : dir ? 0 : -errno;
+
+	mount = dir ? mount_of(mounts, dir) : NULL;
+	if (err) {
+		explain(reason, name, err == -ENOENT ? "there is no such directory" : strerror(-err));
+	} else if (!mount || !S_ISDIR(stat_now.st_mode)) {
+		explain(reason, name, "it is no directory of a cgroup file system");
+		err = -EINVAL;
+	} else if (!strncmp(mount->root, "/..", 3)) {
+		explain(reason, name,
+			"it is mounted from outside of this cgroup namespace, where its processes cannot be "
+			"told from others: run the profiler in that namespace (nsenter --cgroup)");
+		err = -EINVAL;
+	} else {
+		err = open_below(cgroup, mount,
+				 join(mount->root, strcmp(dir, mount->dir) ? dir + strlen(mount->dir) : "/"));
+		if (err)
+			explain(reason, name, strerror(-err));
+	}
+	free(dir);
+	return err;
+}
+
+/* A directory of the first hierarchy that has one there; NULL. */
+static char *dir_by_path(const struct cgroup_mounts *mounts, const char *name)
+{
+	for (size_t i = 0; i < mounts->items.len; i++) {
+		struct stat stat_now;
+		char *dir;
+
+		if (asprintf(&dir, "%s/%s", mounts->items.items[i].dir, name) < 0)
+			return NULL;
+		if (!stat(dir, &stat_now) && S_ISDIR(stat_now.st_mode))
+			return dir;
+		free(dir);
+	}
+	return NULL;
+}
+
+struct search {
+	const char *name;
+	VEC(char *) found;
+};
+
+static int compare_end(void *context, const char *dir)
+{
+	struct search *search = context;
+	size_t len = strlen(dir), end = strlen(search->name);
+	char *copy;
+
+	if (len <= end || dir[len - end - 1] != '/' || strcmp(dir + len - end, search->name))
+		return 0;
+	copy = strdup(dir);
+	return copy ? vec__push(&search->found, copy) : -ENOMEM;
+}
+
+static void explain_many(const struct search *search, struct buf *reason)
+{
+	explain(reason, search->name, "several have that name, give more of the path: ");
+	for (size_t i = 0; i < search->found.len && i < CANDIDATES_TOLD; i++) {
+		buf__adds(reason, i ? ", " : "");
+		buf__add_escaped(reason, search->found.items[i], ",");
+	}
+	if (search->found.len > CANDIDATES_TOLD)
+		buf__addf(reason, " and %zu more", search->found.len - CANDIDATES_TOLD);
+}
+
+/* The only one with that end of a path in the first hierarchy that has any. */
+static int find_by_end(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
+		       struct buf *reason)
+{
+	struct search search = {.name = name};
+	int err = 0;
+
+	for (size_t i = 0; i < mounts->items.len && !search.found.len && !err; i++)
+		err = cgroup_walk(mounts->items.items[i].dir, compare_end, &search, NULL);
+	if (err)
+		explain(reason, name, strerror(-err));
+	else if (!search.found.len)
+		explain(reason, name, mounts->items.len ? "there is none of that name"
+							: "no cgroup file system is mounted");
+	else if (search.found.len > 1)
+		explain_many(&search, reason);
+	else
+		err = take_dir(cgroup, mounts, name, search.found.items[0], reason);
+	err = err ?: search.found.len == 1 ? err : -ENOENT;
+	for (size_t i = 0; i < search.found.len; i++)
+		free(search.found.items[i]);
+	vec__free(&search.found);
+	return err;
+}
+
+int cgroup__find(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
+		 struct buf *reason)
+{
+	char *dir;
+	int err;
+
+	*cgroup = (struct cgroup){.fd = -1};
+	if (*name == '/')
+		return take_dir(cgroup, mounts, name, name, reason);
+	dir = dir_by_path(mounts, name);
+	err = dir ? take_dir(cgroup, mounts, name, dir, reason) : find_by_end(cgroup, mounts, name, reason);
+	free(dir);
+	return err;
+}
+
+/* --- of a process --- */
+
+int cgroup__read_process(pid_t pid, char *text, size_t size)
+{
+	char path[64];
+	size_t len = 0;
+	ssize_t got;
+	int fd, err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((got = read(fd, text + len, size - 1 - len)) > 0)
+		len += got;
+	if (got < 0)
+		err = -errno;
+	else if (len == size - 1)
+		err = -E2BIG;
+	close(fd);
+	text[len] = '\0';
+	return err ?: len ? err : -ESRCH;
+}
+
+/* "ID:CONTROLLERS:PATH", and whatever else is there, which is no line. */
+bool cgroup_line__next(const char **at, struct cgroup_line *line)
+{
+	while (**at) {
+		const char *start = *at, *end = strchrnul(start, '\n');
+		const char *colon = memchr(start, ':', end - start);
+		const char *second = colon ? memchr(colon + 1, ':', end - colon - 1) : NULL;
+
+		*at = *end ? end + 1 : end;
+		if (!second || second[1] != '/')
+			continue;
+		*line = (struct cgroup_line){.controllers = colon + 1,
+					     .controllers_len = second - colon - 1,
+					     .path = second + 1,
+					     .path_len = end - second - 1};
+		return true;
+	}
+	return false;
+}
+
+bool cgroup_line__is_of(const struct cgroup_line *line, const char *controllers)
+{
+	const char *comma = memchr(line->controllers, ',', line->controllers_len);
+	size_t first = comma ? (size_t)(comma - line->controllers) : line->controllers_len;
+
+	if (!line->controllers_len || !*controllers)
+		return !line->controllers_len && !*controllers;
+	/* A controller is in one hierarchy only, so that the first tells. */
+	return has_item(controllers, strlen(controllers), line->controllers, first);
+}
+
+bool cgroup_line__is_below(const struct cgroup_line *line, const char *path)
+{
+	return is_below(line->path, line->path_len, path);
+}
+
+int cgroup_line__rank(const struct cgroup_line *line)
+{
+	return rank_of(line->controllers, line->controllers_len);
+}
+
+bool cgroup__has(const struct cgroup *cgroup, const char *text)
+{
+	struct cgroup_line line;
+
+	while (cgroup_line__next(&text, &line))
+		if (cgroup_line__is_of(&line, cgroup->controllers))
+			return cgroup_line__is_below(&line, cgroup->path);
+	return false;
+}
+
+/* --- members --- */
+
+static int add_members(void *context, const char *dir)
+{
+	struct cgroup_members *members = context;
+	int err = 0, pid;
+	char *path;
+	FILE *file;
+
+	members->cgroups++;
+	if (asprintf(&path, "%s/cgroup.procs", dir) < 0)
+		return -ENOMEM;
+	file = fopen(path, "re");
+	free(path);
+	if (!file) {
+		members->unread += errno != ENOENT && errno != ENODEV;
+		return 0;
+	}
+	/* 0 is one that this pid namespace does not show. */
+	while (!err && fscanf(file, "%d", &pid) == 1)
+		err = pid > 0 ? vec__push(&members->pids, (pid_t)pid) : 0;
+	fclose(file);
+	return err;
+}
+
+int cgroup__members(const struct cgroup *cgroup, struct cgroup_members *members)
+{
+	*members = (struct cgroup_members){};
+	return cgroup_walk(cgroup->dir, add_members, members, &members->unread);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See container_names.h. Here: where the files are. Below a user's own directories anything may be planted:
+ * links are not followed there, only plain files are read, and none that is large.
+ */
+#include "os/container_names.h"
+
+#include "base/util.h"
+#include "os/cgroup.h"
+#include "os/container.h"
+#include "os/proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FILE_BYTES_MAX (16u << 20)
+#define ENTRIES_MAX    16384 /* of a directory */
+#define PARTS_MAX      8
+
+/* A pattern is of parts; "*" and what has it in it is looked up, and the last that was is the name. */
+static const struct {
+	enum container_file kind;
+	const char *base, *pattern;
+} SYSTEM_FILES[] = {
+	{CONTAINER_FILE_DOCKER, "/var/lib/docker", "containers/*/config.v2.json"},
+	{CONTAINER_FILE_STORAGE, "/var/lib/containers/storage", "*-containers/containers.json"},
+	{CONTAINER_FILE_STORAGE, "/var/lib/containers/storage", "*-containers/volatile-containers.json"},
+	{CONTAINER_FILE_CONTAINERD, "/run/containerd/io.containerd.runtime.v2.task", "*/*/config.json"},
+	{CONTAINER_FILE_NERDCTL, "/var/lib/nerdctl", "*/names/*/*"},
+	{CONTAINER_FILE_RUNC, "/run/runc", "*/state.json"},
+	{CONTAINER_FILE_CRUN, "/run/crun", "*/status"},
+}, USER_FILES[] = {
+	{CONTAINER_FILE_DOCKER, "/home", "*/.local/share/docker/containers/*/config.v2.json"},
+	{CONTAINER_FILE_STORAGE, "/home", "*/.local/share/containers/storage/*-containers/containers.json"},
+	{CONTAINER_FILE_NERDCTL, "/home", "*/.local/share/nerdctl/*/names/*/*"},
+	{CONTAINER_FILE_CONTAINERD, "/run/user", "*/containerd/io.containerd.runtime.v2.task/*/*/config.json"},
+	{CONTAINER_FILE_RUNC, "/run/user", "*/runc/*/state.json"},
+	{CONTAINER_FILE_CRUN, "/run/user", "*/crun/*/status"},
+};
+
+struct look {
+	struct container_names *names;
+	enum container_file kind;
+	int err;
+};
+
+static int open_below(int dir, const char *name, int flags)
+{
+	struct open_how how = {.flags = flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW,
+			       .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH};
+
+	return syscall(SYS_openat2, dir, name, &how, sizeof(how));
+}
+
+static void read_file(struct look *look, int dir, const char *name, const char *called)
+{
+	int fd = open_below(dir, name, O_RDONLY);
+	struct stat stat;
+	size_t len = 0;
+	char *text = NULL;
+	ssize_t got = 1;
+
+	if (fd >= 0 && !fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size <= FILE_BYTES_MAX)
+		text = malloc(stat.st_size + 1);
+	while (text && len < (size_t)stat.st_size && (got = read(fd, text + len, stat.st_size - len)) > 0)
+		len += got;
+	if (text) {
+		text[len] = '\0';
+		look->err = container_names__parse(look->names, look->kind, text, len, called);
+	}
+	free(text);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void look_at(struct look *look, int dir, const char *const *parts, const char *called);
+
+/* Takes the descriptor over. */
+static void look_below(struct look *look, int fd, const char *const *parts, const char *called)
+{
+	if (fd < 0)
+		return;
+	look_at(look, fd, parts, called);
+	close(fd);
+}
+
+/* Every entry that matches the first of the parts. */
+static void look_at_each(struct look *look, int dir, const char *const *parts)
+{
+	int fd = open_below(dir, ".", O_RDONLY | O_DIRECTORY);
+	DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (!stream && fd >= 0)
+		close(fd);
+	for (int i = 0; stream && i < ENTRIES_MAX && !look->err && (entry = readdir(stream)); i++) {
+		if (entry->d_name[0] == '.' || fnmatch(parts[0], entry->d_name, 0))
+			continue;
+		if (parts[1])
+			look_below(look, open_below(dir, entry->d_name, O_PATH | O_DIRECTORY), parts + 1,
+				   entry->d_name);
+		else
+			read_file(look, dir, entry->d_name, entry->d_name);
+	}
+	if (stream)
+		closedir(stream);
+}
+
+static void look_at(struct look *look, int dir, const char *const *parts, const char *called)
+{
+	if (strchr(parts[0], '*'))
+		look_at_each(look, dir, parts);
+	else if (parts[1])
+		look_below(look, open_below(dir, parts[0], O_PATH | O_DIRECTORY), parts + 1, called);
+	else
+		read_file(look, dir, parts[0], called);
+}
+
+static int read_files(struct container_names *names, enum container_file kind, const char *base,
+		      const char *pattern)
+{
+	struct look look = {.names = names, .kind = kind};
+	char text[128], *rest = text, *parts[PARTS_MAX + 1] = {NULL};
+
+	snprintf(text, sizeof(text), "%s", pattern);
+	for (size_t i = 0; i < PARTS_MAX && rest; i++)
+		parts[i] = strsep(&rest, "/");
+	/* The base is the administrator's, and may be a link. */
+	look_below(&look, open(base, O_PATH | O_DIRECTORY | O_CLOEXEC), (const char *const *)parts, "");
+	return look.err;
+}
+
+/* --- cgroups --- */
+
+/* Up to the part that is the id, or the whole. */
+static char *path_with_id(const struct cgroup_line *line, const char *id)
+{
+	size_t end = line->path_len, id_len = strlen(id);
+
+	for (size_t at = 0; at + 1 + id_len <= line->path_len; at++)
+		if (line->path[at] == '/' && !memcmp(line->path + at + 1, id, id_len) &&
+		    (at + 1 + id_len == line->path_len || line->path[at + 1 + id_len] == '/'))
+			end = at + 1 + id_len;
+	return strndup(line->path, end);
+}
+
+/* That of its first process, in the best hierarchy where it is not the root. */
+static void find_cgroup(struct container_name *name, char *text)
+{
+	struct cgroup_line line, best = {};
+	struct proc_stat stat;
+
+	if (cgroup__read_process(name->init, text, CGROUP_TEXT_BYTES) || proc__stat(name->init, &stat) ||
+	    stat.start_ticks != name->start_ticks) {
+		free(name->cgroup); /* it has ended */
+		name->cgroup = NULL;
+		return;
+	}
+	for (const char *at = text; !name->cgroup && cgroup_line__next(&at, &line);)
+		if (line.path_len > 1 && (!best.path || cgroup_line__rank(&line) < cgroup_line__rank(&best)))
+			best = line;
+	if (best.path)
+		name->cgroup = path_with_id(&best, name->id);
+}
+
+static int find_cgroups(struct container_names *names)
+{
+	char *text = malloc(CGROUP_TEXT_BYTES);
+
+	for (size_t i = 0; text && i < names->items.len; i++)
+		if (names->items.items[i].init && !container__is_id(names->items.items[i].id,
+								      strlen(names->items.items[i].id)))
+			find_cgroup(&names->items.items[i], text);
+	free(text);
+	return text ? 0 : -ENOMEM;
+}
+
+int container_names__read(struct container_names *names)
+{
+	int err = 0;
+
+	*names = (struct container_names){};
+	for (size_t i = 0; i < ARRAY_SIZE(SYSTEM_FILES) && !err; i++)
+		err = read_files(names, SYSTEM_FILES[i].kind, SYSTEM_FILES[i].base, SYSTEM_FILES[i].pattern);
+	for (size_t i = 0; i < ARRAY_SIZE(USER_FILES) && !err; i++)
+		err = read_files(names, USER_FILES[i].kind, USER_FILES[i].base, USER_FILES[i].pattern);
+	err = err ?: find_cgroups(names);
+	if (err)
+		container_names__free(names);
+	return err;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See containers.h. Names are read from the runtimes' files when there is one that is not known yet.
+ */
+#include "run/containers.h"
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "base/util.h"
+#include "os/cgroup.h"
+#include "os/container_find.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define SECOND	       1000000000ull
+#define CONTAINERS_MAX 16384
+#define NAMES_SHARE    100 /* of the time may be spent on reading names: one part in that many */
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * SECOND + time.tv_nsec;
+}
+
+static void read_names(struct containers *containers)
+{
+	uint64_t start = now_ns(), end;
+
+	if (start < containers->names_ns)
+		return;
+	container_names__free(&containers->names);
+	container_names__read(&containers->names);
+	end = now_ns();
+	containers->names_ns = end + max_u64(SECOND, (end - start) * NAMES_SHARE);
+}
+
+static struct container *find(const struct containers *containers, const char *id)
+{
+	for (size_t i = 0; i < containers->items.len; i++)
+		if (!strcmp(containers->items.items[i]->id, id))
+			return containers->items.items[i];
+	return NULL;
+}
+
+/* "web (0123456789ab)", or the id alone */
+static void set_label(struct container *container)
+{
+	size_t size = sizeof(container->label);
+	struct buf id = {0};
+
+	buf__add_escaped(&id, container->id, NULL);
+	buf__addc(&id, '\0');
+	if (!id.err && container->name)
+		snprintf(container->label, size, "%.*s (%.*s)",
+			 (int)utf8_fit_bytes(container->name, strlen(container->name),
+					     size - CONTAINER_ID_SHOWN - 4),
+			 container->name, CONTAINER_ID_SHOWN, id.data);
+	else if (!id.err)
+		snprintf(container->label, size, "%.*s",
+			 container__is_id(container->id, strlen(container->id)) ? CONTAINER_ID_SHOWN : (int)size,
+			 id.data);
+	buf__free(&id);
+}
+
+static struct container *add(struct containers *containers, const char *id)
+{
+	struct container *container = calloc(1, sizeof(*container));
+	const struct container_name *known = container_names__of_id(&containers->names, id);
+	struct buf name = {0};
+
+	if (!container || vec__push(&containers->items, container)) {
+		free(container);
+		return NULL;
+	}
+	snprintf(container->id, sizeof(container->id), "%s", id);
+	if (known) {
+		buf__add_escaped(&name, known->name, NULL);
+		buf__addc(&name, '\0');
+		container->name = name.err ? NULL : strdup(name.data);
+		buf__free(&name);
+	}
+	set_label(container);
+	return container;
+}
+
+struct container *containers__of(struct containers *containers, pid_t pid)
+{
+	char id[CONTAINER_ID_BYTES];
+	struct container *container;
+
+	containers->text = containers->text ?: malloc(CGROUP_TEXT_BYTES);
+	if (!containers->text || cgroup__read_process(pid, containers->text, CGROUP_TEXT_BYTES))
+		return NULL;
+	if (!containers->names_ns)
+		read_names(containers);
+	if (!container__of_text(containers->text, &containers->names, id)) {
+		read_names(containers); /* some are found by their files only */
+		if (!container__of_text(containers->text, &containers->names, id))
+			return NULL;
+	}
+	container = find(containers, id);
+	if (container || containers->items.len >= CONTAINERS_MAX)
+		return container;
+	if (!container_names__of_id(&containers->names, id))
+		read_names(containers);
+	return add(containers, id);
+}
+
+void containers__free(struct containers *containers)
+{
+	for (size_t i = 0; i < containers->items.len; i++) {
+		free(containers->items.items[i]->name);
+		free(containers->items.items[i]);
+	}
+	vec__free(&containers->items);
+	container_names__free(&containers->names);
+	free(containers->text);
+	containers->text = NULL;
+}
