@@ -91,6 +91,7 @@ struct bpf_raw_tracepoint_args {
 	__u64 args[4];
 };
 #define CLONE_THREAD 0x00010000
+#define CLONE_INTO_CGROUP 0x200000000ull
 
 /* ---- the machine ---- */
 

@@ -139,6 +139,24 @@ Test(options, several_processes)
 	expect_bad("doctor -a");
 }
 
+Test(options, cgroups)
+{
+	expect_good("--cgroup /sys/fs/cgroup/x --cgroup y --comm python*");
+	cr_assert_eq(options.session.cgroups.len, 2);
+	cr_expect_str_eq(options.session.cgroups.items[1], "y");
+	expect_good("--container web --cgroup y --by container");
+	cr_assert_eq(options.session.containers.len, 1);
+	cr_expect_str_eq(options.session.containers.items[0], "web");
+	cr_expect_eq(options.session.by, SESSION_BY_CONTAINER);
+	expect_good("-a --by container");
+	expect_bad("--cgroup x -p 1");
+	expect_bad("--cgroup x -s");
+	expect_bad("--container x -a");
+	expect_bad("--container x -- y");
+	expect_bad("--container");
+	expect_bad("dump --container x");
+}
+
 Test(options, dump)
 {
 	expect_good("dump -p 12");
@@ -392,6 +410,7 @@ Test(options, help)
 		"--verbose", "--kernel-frames", "--subprocesses", "--all",	"--by",
 		"--as-root", "--exclude",	"--comm",	  "--user",	"--help",
 		"--version", "doctor",		"record",	  ".collapsed", ".folded",
+		"--cgroup",  "--container",
 	};
 	char text[8192];
 	FILE *out;

@@ -201,9 +201,10 @@ Test(report, lost_samples_were_given)
 Test(report, cost)
 {
 	report.tick_ns = 1234;
+	report.ticks = 56;
 	report__format(&report, &text);
 	buf__addc(&text, '\0');
-	cr_expect(strstr(text.data, "; in the kernel 1.23 us a tick\n"));
+	cr_expect(strstr(text.data, "; in the kernel 1.23 us a tick, 56 ticks\n"));
 	cr_expect(!strstr(text.data, " 0.0 MB resident"), "%s", text.data);
 	report.wall_ns = 0;
 	report__format(&report, &text);

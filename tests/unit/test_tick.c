@@ -564,6 +564,33 @@ Test(tick, forks_that_are_not_followed)
 	image__free(&image);
 }
 
+/* Those that are put into a cgroup, or started in one by a stranger. */
+Test(tick, moves_are_told)
+{
+	struct task_struct other = {.pid = 99, .tgid = 98};
+	struct bpf_raw_tracepoint_args move = {.args = {0, 0, (uintptr_t)&other}};
+	struct bpf_raw_tracepoint_args into = {.args = {(uintptr_t)&other, CLONE_INTO_CGROUP}};
+	struct pbp_process record;
+
+	start(14);
+	host_forget_records();
+	on_move(&move);
+	on_transfer(&move);
+	cr_assert_eq(host.records.len, 2);
+	memcpy(&record, host.records.items[1].bytes, sizeof(record));
+	cr_expect(record.type == PBP_MOVED && record.tgid == 98);
+	host_set_knob(&follow_forks, 1);
+	host.task.tgid = 1;
+	on_new_task(&into);
+	cr_expect_eq(host.records.len, 2, "nobody asked for it");
+	host_set_knob(&tell_moves, 1);
+	on_new_task(&into);
+	cr_assert_eq(host.records.len, 3);
+	memcpy(&record, host.records.items[2].bytes, sizeof(record));
+	cr_expect(record.type == PBP_MOVED && record.tgid == 98);
+	image__free(&image);
+}
+
 Test(tick, every_exec_is_told)
 {
 	start(14);

@@ -43,6 +43,7 @@ struct report {
 	uint64_t wakeups;
 	uint64_t wall_ns;
 	uint64_t tick_ns; /* mean time of the BPF program, 0 = not measured */
+	uint64_t ticks;	  /* ... and how often it ran, for a target or not */
 	bool with_stats;  /* tell of reads and caches: */
 	struct remote_stats reads;
 	struct unwind_stats unwind; /* readv engine only */

@@ -126,8 +126,10 @@ static void add_cost(const struct report *report, struct buf *out)
 	add_number(out, "resident_bytes", proc__own_rss());
 	add_number(out, "resident_peak_bytes", proc__own_peak_rss());
 	add_number(out, "wakeups", report->wakeups);
-	if (report->tick_ns)
+	if (report->tick_ns) {
 		add_number(out, "kernel_tick_ns", report->tick_ns);
+		add_number(out, "kernel_ticks", report->ticks);
+	}
 	buf__adds(out, "}");
 }
 

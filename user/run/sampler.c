@@ -496,12 +496,13 @@ uint32_t sampler__pidns_level(const struct sampler *sampler)
 	return sampler->skel->bss->pidns_level;
 }
 
-uint64_t sampler__mean_tick_ns(const struct sampler *sampler)
+uint64_t sampler__mean_tick_ns(const struct sampler *sampler, uint64_t *runs)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
 
 	if (sampler->stats_fd < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(sampler->program), &info, &size))
-		return 0;
+		return *runs = 0;
+	*runs = info.run_cnt;
 	return info.run_cnt ? info.run_time_ns / info.run_cnt : 0;
 }

@@ -96,8 +96,10 @@ int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *cont
 /* Sum over CPUs of every enum pbp_counter. */
 void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT]);
 
-/* Mean time of one run of the BPF program, in ns; 0 = not measured. */
-uint64_t sampler__mean_tick_ns(const struct sampler *sampler);
+/*
+ * Mean time of one run of the BPF program, in ns; 0 = not measured. *runs: how often it ran, for a target or not.
+ */
+uint64_t sampler__mean_tick_ns(const struct sampler *sampler, uint64_t *runs);
 
 /* For the start message: what this kernel lacks, "" if nothing. */
 const char *sampler__kernel_notes(const struct sampler *sampler);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 static int add(struct scope *scope, struct cgroup cgroup)
 {
@@ -155,14 +154,6 @@ bool scope__is_populated(struct scope *scope)
 	populated = members.pids.len;
 	vec__free(&members.pids);
 	return populated;
-}
-
-bool scope__exists(const struct scope *scope)
-{
-	for (size_t i = 0; i < scope->cgroups.len; i++)
-		if (!access(scope->cgroups.items[i].dir, F_OK))
-			return true;
-	return false;
 }
 
 bool scope__refresh(struct scope *scope)

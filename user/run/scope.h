@@ -32,7 +32,5 @@ int scope__members(struct scope *scope, struct cgroup_members *members);
 /* Is there anybody? */
 bool scope__is_populated(struct scope *scope);
 
-/* Is any of the cgroups there? */
-bool scope__exists(const struct scope *scope);
 /* Looks at them again. Whether one of them is another one now than before, and so are the descriptors. */
 bool scope__refresh(struct scope *scope);

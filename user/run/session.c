@@ -230,12 +230,11 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 	return session->signal != 0;
 }
 
-/* Nobody is left in the cgroups; for the time asked for, others are waited for, as long as there is one. */
+/* Nobody is left in the cgroups. For a time that was asked for, others are waited for, as of a service that is started again. */
 static bool is_scope_over(struct session *session)
 {
-	if (processes__alive(&session->follower.processes) || scope__is_populated(&session->scope))
-		return false;
-	return !session->config.duration_ns || !scope__exists(&session->scope);
+	return !session->config.duration_ns && !processes__alive(&session->follower.processes) &&
+	       !scope__is_populated(&session->scope);
 }
 
 static bool is_over(struct session *session)

@@ -42,7 +42,7 @@ static void fill_engine_part(struct session *session, struct report *report)
 	sampler__counters(sampler, counters);
 	report->knows_kernel = true;
 	report->max_frames = sampler__max_frames(sampler);
-	report->tick_ns = sampler__mean_tick_ns(sampler);
+	report->tick_ns = sampler__mean_tick_ns(sampler, &report->ticks);
 	report->wakeups = counters[PBP_COUNTER_WAKEUPS];
 	report->lost_process = counters[PBP_COUNTER_LOST_PROCESS];
 }

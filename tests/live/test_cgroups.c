@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is in a cgroup, of version 2 and 1: what is put there later, or in one that is made later, too; what is
+ * taken out, not any more; and nobody else.
+ */
+#include "groups.h"
+#include "service.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FAILED = 1, NOT_PYTHON = 3 };
+
+static struct target *spin_in(const char *group)
+{
+	struct target *target = start(pick("3.14", "debian"), "spin.py");
+
+	enter_group(group, target->pid);
+	return target;
+}
+
+/* pybpfprof --cgroup GROUP ..., until its first sample */
+static struct child *begin(struct service *service)
+{
+	struct child *child = service__begin(service);
+
+	check(child__wait_message(child, "first sample", 60), "no first sample: %s", child__err(child));
+	return child;
+}
+
+static void check_spins(const struct run *run, const struct target *target, uint64_t least)
+{
+	uint64_t weight = of_process(run, target->pid, "spin");
+
+	check(weight >= least, "process %d has %llu samples: %s", target->pid, (unsigned long long)weight, run->err);
+}
+
+static void check_absent(const struct run *run, const struct target *target)
+{
+	check(!of_process(run, target->pid, NULL), "process %d is in the profile: %s", target->pid, run->err);
+}
+
+/* Somebody else, one there from the start, and what comes later: into it, and into one below that is made later. */
+static void check_members(const char *mount)
+{
+	const char *group = make_group(mount, NULL);
+	struct target *stranger = start(pick("3.13", "debian"), "spin.py");
+	struct target *first = spin_in(group), *second, *third;
+	struct service *service = service__profiled(OPTIONS("-q", "-v", "-d", "3", "--cgroup", group));
+	struct child *child = begin(service);
+	struct run *run;
+
+	second = spin_in(group);
+	third = spin_in(make_group(make_group(group, "late"), "r"));
+	run = service__finish(child, service);
+	check_profile(run, 0);
+	check_spins(run, first, 50);
+	check_spins(run, second, 50);
+	check_spins(run, third, 50);
+	check_absent(run, stranger);
+}
+
+GROUP_TEST(cgroups, unified)
+{
+	check_members(unified_mount());
+}
+
+GROUP_TEST(cgroups, legacy)
+{
+	check_members(legacy_mount());
+}
+
+/* A process that is told when it is in, out, and in again. */
+#define STAGES                                                                                               \
+	"import os, signal\n"                                                                                \
+	"stage = 0\n"                                                                                        \
+	"def next_stage(*ignored):\n"                                                                        \
+	"    global stage\n"                                                                                 \
+	"    stage += 1\n"                                                                                   \
+	"signal.signal(signal.SIGUSR1, next_stage)\n"                                                        \
+	"signal.alarm(100)\n"                                                                                \
+	"def inside():\n"                                                                                    \
+	"    while stage == 0: sum(range(200))\n"                                                            \
+	"def outside():\n"                                                                                   \
+	"    while stage == 1: sum(range(200))\n"                                                            \
+	"def again():\n"                                                                                     \
+	"    while stage == 2: sum(range(200))\n"                                                            \
+	"print('ready', flush=True)\n"                                                                       \
+	"inside(); outside(); again()\n"
+
+static void check_moves(const char *mount)
+{
+	const char *group = make_group(mount, NULL), *other = make_group(mount, "pybpfprof-live-other");
+	struct target *stays = spin_in(group);
+	struct target *moves = target__start(
+		&(struct start){.python = pick("3.14", "debian"), .program = "moves.py", .text = STAGES});
+	struct service *service = service__profiled(OPTIONS("-q", "-v", "-d", "5", "--cgroup", group));
+	struct child *child;
+	struct run *run;
+
+	enter_group(group, moves->pid);
+	child = begin(service);
+	pause_for(0.5);
+	enter_group(other, moves->pid);
+	pause_for(1);
+	kill(moves->pid, SIGUSR1);
+	pause_for(0.5);
+	enter_group(group, moves->pid);
+	kill(moves->pid, SIGUSR1);
+	run = service__finish(child, service);
+	check_profile(run, 0);
+	check_spins(run, stays, 50);
+	check(stacks__with(&run->stacks, "inside") > 50 && stacks__with(&run->stacks, "again") > 50,
+	      "inside has %llu samples, again %llu: %s", (unsigned long long)stacks__with(&run->stacks, "inside"),
+	      (unsigned long long)stacks__with(&run->stacks, "again"), run->err);
+	check(!stacks__with(&run->stacks, "outside"), "outside has %llu samples: %s",
+	      (unsigned long long)stacks__with(&run->stacks, "outside"), run->err);
+	check(strstr(run->err, "1 process while profiled"), "it does not say that one left: %s", run->err);
+}
+
+GROUP_TEST(cgroups, moves)
+{
+	check_moves(unified_mount());
+}
+
+GROUP_TEST(cgroups, moves_of_v1)
+{
+	check_moves(legacy_mount());
+}
+
+/* What its members start is in it, too. */
+GROUP_TEST(cgroups, forks)
+{
+	const char *group = make_group(unified_mount(), NULL);
+	struct target *target = start(pick("3.14", "debian"), "forks.py", .args = {"1", "2"});
+	struct run *run;
+
+	enter_group(group, target->pid); /* the child that it has already stays where it is */
+	run = service__run(service__profiled(OPTIONS("-q", "-d", "4", "--cgroup", group)));
+	check_profile(run, 0);
+	check(processes_with(run, "child") == 1, "%zu children: %s", processes_with(run, "child"), run->err);
+	check(stacks__with(&run->stacks, "child") > 50, "child has %llu samples: %s",
+	      (unsigned long long)stacks__with(&run->stacks, "child"), run->err);
+}
+
+/* With names that are to be escaped somewhere, one within the other, and asked for twice: each sample counts once. */
+GROUP_TEST(cgroups, nested_with_odd_names)
+{
+	const char *group = make_group(unified_mount(), NULL);
+	const char *odd = make_group(group, "a \\040\\x2db\t\x1b[31m (deleted)");
+	struct target *outer = spin_in(group), *inner = spin_in(make_group(odd, "in"));
+	struct run *run = service__run(
+		service__profiled(OPTIONS("-q", "-d", "2", "--cgroup", group, "--cgroup", odd, "--cgroup", odd)));
+	double given;
+
+	check_profile(run, 0);
+	check_spins(run, outer, 50);
+	check_spins(run, inner, 50);
+	given = number_before(run->err, " given");
+	check(given < 1200, "%.1f samples a second were given: %s", given, run->err);
+	run = service__run(service__profiled(OPTIONS("-q", "-d", "1", "--cgroup", odd)));
+	check_profile(run, 0);
+	check_spins(run, inner, 20);
+	check_absent(run, outer);
+}
+
+/* By the end of its path, if only one has it. */
+GROUP_TEST(cgroups, found_by_name)
+{
+	const char *group = make_group(unified_mount(), NULL);
+	struct target *target = spin_in(make_group(group, "pybpfprof-live.slice"));
+	struct run *run =
+		service__run(service__profiled(OPTIONS("-q", "-d", "1", "--cgroup", "pybpfprof-live.slice")));
+
+	check_profile(run, 0);
+	check_spins(run, target, 20);
+	make_group(make_group(group, "other"), "pybpfprof-live.slice");
+	run = service__run(service__profiled(OPTIONS("-q", "-d", "1", "--cgroup", "pybpfprof-live.slice")));
+	check(run->code == FAILED, "exit code %d: %s", run->code, run->err);
+	check(strstr(run->err, "several have that name") && strstr(run->err, "/other/pybpfprof-live.slice"),
+	      "it says: %s", run->err);
+}
+
+/* Nobody in it is an error, and so is no Python. */
+GROUP_TEST(cgroups, empty)
+{
+	const char *group = make_group(unified_mount(), NULL);
+	struct child *sleeper = child__start(&(struct child_config){.argv = (const char *const[]){"sleep", "100", NULL}});
+	struct run *run = service__run(service__profiled(OPTIONS("-d", "1", "--cgroup", group)));
+
+	check(run->code == FAILED && strstr(run->err, "no process is in that cgroup"), "exit code %d: %s", run->code,
+	      run->err);
+	run = service__run(service__profiled(OPTIONS("-d", "1", "--cgroup", "/sys/fs/cgroup/no-such-cgroup")));
+	check(run->code == FAILED && strstr(run->err, "no such directory"), "exit code %d: %s", run->code, run->err);
+	run = service__run(service__profiled(OPTIONS("-d", "1", "--cgroup", "/tmp")));
+	check(run->code == FAILED && strstr(run->err, "no directory of a cgroup"), "exit code %d: %s", run->code,
+	      run->err);
+	enter_group(group, sleeper->pid);
+	run = service__run(service__profiled(OPTIONS("-d", "1", "--cgroup", group)));
+	check(run->code == NOT_PYTHON && strstr(run->err, "no Python that can be profiled was found in the cgroup"),
+	      "exit code %d: %s", run->code, run->err);
+}
+
+/* The run ends with the last of them, if it was not for a time. */
+GROUP_TEST(cgroups, its_end)
+{
+	const char *group = make_group(unified_mount(), NULL);
+	struct target *target = spin_in(group);
+	struct service *service = service__profiled(OPTIONS("-q", "-v", "--cgroup", group));
+	struct child *child = begin(service);
+	struct run *run;
+
+	pause_for(0.5);
+	target__end(target);
+	run = service__finish(child, service);
+	check_profile(run, 0);
+	check_spins(run, target, 20);
+	check(strstr(run->err, "all processes have ended"), "it says: %s", run->err);
+}
+
+/* As a service that is started again: another cgroup of the same name. */
+GROUP_TEST(cgroups, made_anew)
+{
+	const char *group = make_group(unified_mount(), NULL);
+	struct target *first = spin_in(group), *second;
+	struct service *service = service__profiled(OPTIONS("-q", "-v", "-d", "4", "--cgroup", group));
+	struct child *child = begin(service);
+	struct run *run;
+
+	pause_for(0.5);
+	target__end(first);
+	remove_group(group);
+	second = spin_in(make_group(unified_mount(), NULL));
+	run = service__finish(child, service);
+	check_profile(run, 0);
+	check_spins(run, first, 20);
+	check_spins(run, second, 50);
+}
+
+/* Whoever else runs is not interrupted: the program runs for members only, and not on CPUs where none does. */
+GROUP_TEST(cgroups, only_members_are_interrupted)
+{
+	const char *group = make_group(unified_mount(), NULL);
+	struct service *service = service__profiled(OPTIONS("-q", "-v", "-d", "3", "--cgroup", group));
+	struct run *run;
+	double ticks;
+
+	if (by_readv())
+		cr_skip_test("SKIPPED: the readv engine has no timers");
+	for (long i = sysconf(_SC_NPROCESSORS_ONLN); i > 0; i--)
+		start(pick("3.13", "debian"), "spin.py");
+	spin_in(group);
+	run = service__run(service);
+	check_profile(run, 0);
+	ticks = number_before(run->err, " ticks");
+	check(ticks >= run->stacks.total && ticks <= 1.1 * run->stacks.total + 20,
+	      "%.0f ticks for %llu samples: %s", ticks, (unsigned long long)run->stacks.total, run->err);
+}

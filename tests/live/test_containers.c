@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Containers: real ones of the OCI runtimes, and cgroups and state files laid out as Docker, Podman and Kubernetes
+ * lay them out. A test has a mount namespace of its own, so that neither the machine's files nor its containers
+ * are touched.
+ */
+#include "groups.h"
+#include "service.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FAILED = 1 };
+
+#define A   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define B   "01239876543210fedcba9876543210fedcba9876543210fedcba987654321001"
+#define POD "6b1ff6e0_7a3c_4c55_8a4e_0f3a1c2d3e4f"
+
+static void mount_empty(const char *dir)
+{
+	check(!mkdir(dir, 0755) || errno == EEXIST, "cannot make %s: %s", dir, strerror(errno));
+	check(!mount("none", dir, "tmpfs", 0, NULL), "cannot mount %s: %s", dir, strerror(errno));
+}
+
+/* A machine without containers. */
+static void have_own_files(void)
+{
+	check(!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "no mount namespace: %s",
+	      strerror(errno));
+	mount_empty("/run");
+	mount_empty("/var/lib/docker");
+	mount_empty("/var/lib/containers");
+	mount_empty("/var/lib/nerdctl");
+}
+
+static void make_folders(char *path)
+{
+	for (char *at = path + 1; (at = strchr(at, '/')); *at++ = '/') {
+		*at = '\0';
+		check(!mkdir(path, 0755) || errno == EEXIST, "cannot make %s: %s", path, strerror(errno));
+	}
+}
+
+/* With the folders that it is in. */
+static void put_file(const char *text, const char *format, ...)
+{
+	char path[CHILD_PATH];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	make_folders(path);
+	write_file(path, text);
+}
+
+static void put_docker(const char *id, const char *name)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "{\"State\":{\"Running\":true},\"ID\":\"%s\",\"Name\":\"/%s\"}", id, name);
+	put_file(text, "/var/lib/docker/containers/%s/config.v2.json", id);
+}
+
+static struct target *spin_in(const char *group)
+{
+	struct target *target = start(pick("3.14", "debian"), "spin.py");
+
+	enter_group(group, target->pid);
+	return target;
+}
+
+/* That process has samples, and no other has. */
+static void check_only(const struct run *run, const struct target *target)
+{
+	check_profile(run, 0);
+	check(of_process(run, target->pid, "spin") >= 20 && of_process(run, target->pid, NULL) == run->stacks.total,
+	      "process %d has %llu of %llu samples: %s", target->pid,
+	      (unsigned long long)of_process(run, target->pid, "spin"), (unsigned long long)run->stacks.total,
+	      run->err);
+}
+
+static struct run *run_of(const char *container)
+{
+	return service__run(service__profiled(OPTIONS("-q", "-d", "1", "--container", container)));
+}
+
+static void check_unknown(const char *container, const char *why)
+{
+	struct run *run = run_of(container);
+
+	check(run->code == FAILED && strstr(run->err, why), "%s: exit code %d: %s", container, run->code, run->err);
+}
+
+static void check_names(const char *mount)
+{
+	const char *top = make_group(mount, NULL), *docker = make_group(top, "docker");
+	struct target *first = spin_in(make_group(docker, A)), *second = spin_in(make_group(docker, B));
+
+	put_docker(A, "web");
+	put_docker(B, "db");
+	put_docker("5" A, "no-id");
+	put_docker("fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210", "stopped");
+	check_only(run_of("web"), first);
+	check_only(run_of(A), first);
+	check_only(run_of("012398765432"), second);
+	check_unknown("0123", "2 may be meant: ");
+	check_unknown("012", "no process is in a container");
+	check_unknown("stopped", "Docker knows it, but no process");
+	check_unknown("other", "no process is in a container");
+}
+
+GROUP_TEST(containers, names)
+{
+	have_own_files();
+	check_names(unified_mount());
+}
+
+/* Where version 2 has them all in its root. */
+GROUP_TEST(containers, names_on_v1)
+{
+	have_own_files();
+	check_names(legacy_mount());
+}
+
+/* Two with the same name, and one name that is in Kubernetes' as well. */
+GROUP_TEST(containers, pods)
+{
+	const char *top, *pod;
+	struct target *first, *second;
+	struct run *run;
+
+	have_own_files();
+	top = make_group(unified_mount(), NULL);
+	pod = make_group(make_group(top, "kubepods.slice"), "kubepods-burstable-pod" POD ".slice");
+	first = spin_in(make_group(pod, "crio-" A ".scope"));
+	second = spin_in(make_group(pod, "cri-containerd-" B ".scope"));
+	put_file("[{\"id\":\"" A "\",\"names\":[\"k8s_web_shop_prod_" POD "_0\"]}]",
+		 "/var/lib/containers/storage/overlay-containers/containers.json");
+	put_file("{\"annotations\":{\"io.kubernetes.cri.container-name\":\"log\","
+		 "\"io.kubernetes.cri.sandbox-name\":\"shop\",\"io.kubernetes.cri.sandbox-namespace\":\"prod\"}}",
+		 "/run/containerd/io.containerd.runtime.v2.task/k8s.io/" B "/config.json");
+	check_only(run_of("web"), first);
+	check_only(run_of("shop/log"), second);
+	run = run_of("6b1ff6e0-7a3c-4c55-8a4e-0f3a1c2d3e4f");
+	check_profile(run, 0);
+	check(of_process(run, first->pid, "spin") >= 20 && of_process(run, second->pid, "spin") >= 20,
+	      "the pod: %s", run->err);
+	put_docker(B, "web");
+	check_unknown("web", "2 may be meant: ");
+}
+
+/* Everything, by the container that it is in. */
+GROUP_TEST(containers, told_apart)
+{
+	const char *top, *report = NULL;
+	struct service *service;
+	struct run *run;
+	char path[CHILD_PATH];
+
+	have_own_files();
+	top = make_group(unified_mount(), NULL);
+	start(pick("3.13", "debian"), "spin.py");
+	spin_in(make_group(top, "docker-" A ".scope"));
+	spin_in(make_group(make_group(top, "libpod-" B ".scope"), "container"));
+	put_docker(A, "web;1 \\033[31m");
+	snprintf(path, sizeof(path), "%s/report.json", scratch_folder(""));
+	service = service__profiled(
+		OPTIONS("-q", "-a", "-d", "2", "--by", "container", "--report", path, "--comm", "python3*"));
+	run = service__run(service);
+	check_profile(run, 0);
+	check(stacks__with(&run->stacks, "host") > 20, "host: %s", run->err);
+	check(strstr(run->err, "container  web;1") && strstr(run->err, "container  " "012398765432:") &&
+		      strstr(run->err, "none (host)"),
+	      "it says: %s", run->err);
+	report = read_text(path);
+	check(strstr(report, "\"id\": \"" A "\", \"name\": \"web;1"), "the report has: %s", report);
+	check(strstr(report, "\"id\": \"" B "\", \"name\": null"), "the report has: %s", report);
+}
+
+/* --- real ones --- */
+
+#define CONFIG                                                                                               \
+	"{\"ociVersion\":\"1.0.2\",\"process\":{\"terminal\":false,\"user\":{\"uid\":0,\"gid\":0},\"cwd\":\"/\"," \
+	"\"args\":[\"%s\",\"%s/spin.py\"],\"env\":[\"PATH=/usr/bin\",\"PBP_LIMIT=100\"]},\"root\":{\"path\":\"%s\"}," \
+	"\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"}],"                    \
+	"\"linux\":{\"cgroupsPath\":\"%s\",\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"mount\"},"         \
+	"{\"type\":\"ipc\"},{\"type\":\"uts\"}]}}"
+
+/*
+ * A container of its own root, pids and cgroup, called `name`. The runtimes want one kind of cgroups, so that they
+ * are shown version 2 only.
+ */
+static void check_runtime(const char *runtime, const char *name)
+{
+	const struct python *python = pick("3.14", "debian");
+	const char *folder = scratch_folder(""), *inside, *group;
+	char path[CHILD_PATH], text[4096], cgroup[128];
+	struct child *container;
+	struct target *stranger = start(pick("3.14", "debian"), "spin.py");
+	struct run *run;
+
+	if (system("command -v crun runc >/dev/null"))
+		cr_skip_test("SKIPPED: crun or runc is not installed (scripts/setup --test)");
+	unified_mount();
+	have_own_files();
+	check(!umount2("/sys/fs/cgroup", MNT_DETACH) && !mount("none", "/sys/fs/cgroup", "cgroup2", 0, NULL),
+	      "version 2 alone: %s", strerror(errno));
+	group = make_group("/sys/fs/cgroup", NULL);
+	snprintf(cgroup, sizeof(cgroup), "/%s/box", strrchr(group, '/') + 1);
+	inside = scratch_folder(python->root);
+	snprintf(path, sizeof(path), "%s/spin.py", inside);
+	copy_file("tests/targets/spin.py", path);
+	snprintf(text, sizeof(text), CONFIG, strrchr(python->command, ' ') + 1, inside + strlen(python->root),
+		 python->root, cgroup);
+	snprintf(path, sizeof(path), "%s/config.json", folder);
+	write_file(path, text);
+	container = child__start(
+		&(struct child_config){.argv = (const char *const[]){runtime, "run", "--bundle", folder, name, NULL}});
+	check(child__wait_line(container, "ready", 60), "%s does not start it: %s", runtime, child__err(container));
+	run = run_of(name);
+	check_profile(run, 0);
+	check(percent(run, stacks__with(&run->stacks, "spin")) > 90 && !of_process(run, stranger->pid, NULL),
+	      "spin has %.1f %%: %s", percent(run, stacks__with(&run->stacks, "spin")), run->err);
+	check(strstr(run->err, "1 process, ") && strstr(run->err, name), "it says: %s", run->err);
+	snprintf(text, sizeof(text), "%s delete -f %s", runtime, name);
+	check(!system(text), "%s does not end it", runtime);
+}
+
+GROUP_TEST(containers, runc)
+{
+	check_runtime("runc", "web-1");
+}
+
+GROUP_TEST(containers, crun)
+{
+	check_runtime("crun", A);
+}
