@@ -173,6 +173,18 @@ Test(container_names, docker)
 	expect_name(B, "prod/shop-1/web");
 }
 
+Test(container_names, docker_elsewhere)
+{
+	static const char text[] = "{\"log-driver\":\"local\",\"data-root\":\"/srv/docker\"}";
+	char *root = container_names__docker_root(text, strlen(text));
+
+	cr_expect_str_eq(root, "/srv/docker");
+	free(root);
+	cr_expect_null(container_names__docker_root("{}", 2));
+	cr_expect_null(container_names__docker_root("{\"data-root\":[]}", 16));
+	cr_expect_null(container_names__docker_root("", 0));
+}
+
 Test(container_names, storage)
 {
 	read_text(CONTAINER_FILE_STORAGE,

@@ -60,22 +60,31 @@ static int open_below(int dir, const char *name, int flags)
 	return syscall(SYS_openat2, dir, name, &how, sizeof(how));
 }
 
+/* The whole of a plain file, with a NUL behind; NULL. The caller frees. */
+static char *read_whole(int fd, size_t *len)
+{
+	struct stat stat;
+	char *text = NULL;
+	ssize_t got;
+
+	*len = 0;
+	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size <= FILE_BYTES_MAX)
+		text = malloc(stat.st_size + 1);
+	while (text && (got = read(fd, text + *len, stat.st_size - *len)) > 0)
+		*len += got;
+	if (text)
+		text[*len] = '\0';
+	return text;
+}
+
 static void read_file(struct look *look, int dir, const char *name, const char *called)
 {
 	int fd = open_below(dir, name, O_RDONLY);
-	struct stat stat;
 	size_t len = 0;
-	char *text = NULL;
-	ssize_t got = 1;
+	char *text = fd >= 0 ? read_whole(fd, &len) : NULL;
 
-	if (fd >= 0 && !fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size <= FILE_BYTES_MAX)
-		text = malloc(stat.st_size + 1);
-	while (text && len < (size_t)stat.st_size && (got = read(fd, text + len, stat.st_size - len)) > 0)
-		len += got;
-	if (text) {
-		text[len] = '\0';
+	if (text)
 		look->err = container_names__parse(look->names, look->kind, text, len, called);
-	}
 	free(text);
 	if (fd >= 0)
 		close(fd);
@@ -183,6 +192,23 @@ static int find_cgroups(struct container_names *names)
 	return text ? 0 : -ENOMEM;
 }
 
+/* Where the administrator has put them. */
+static int read_docker_elsewhere(struct container_names *names)
+{
+	int fd = open("/etc/docker/daemon.json", O_RDONLY | O_CLOEXEC), err = 0;
+	size_t len = 0;
+	char *text = fd >= 0 ? read_whole(fd, &len) : NULL;
+	char *base = text ? container_names__docker_root(text, len) : NULL;
+
+	if (base)
+		err = read_files(names, CONTAINER_FILE_DOCKER, base, "containers/*/config.v2.json");
+	free(base);
+	free(text);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
 int container_names__read(struct container_names *names)
 {
 	int err = 0;
@@ -192,7 +218,7 @@ int container_names__read(struct container_names *names)
 		err = read_files(names, SYSTEM_FILES[i].kind, SYSTEM_FILES[i].base, SYSTEM_FILES[i].pattern);
 	for (size_t i = 0; i < ARRAY_SIZE(USER_FILES) && !err; i++)
 		err = read_files(names, USER_FILES[i].kind, USER_FILES[i].base, USER_FILES[i].pattern);
-	err = err ?: find_cgroups(names);
+	err = err ?: read_docker_elsewhere(names) ?: find_cgroups(names);
 	if (err)
 		container_names__free(names);
 	return err;

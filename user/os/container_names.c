@@ -216,23 +216,39 @@ static int take(struct container_names *names, enum container_file kind, struct 
 	return 0;
 }
 
+/* NULL: it is no JSON. */
+static struct json_object *parse(const char *text, size_t len)
+{
+	struct json_tokener *tokener = len <= INT_MAX ? json_tokener_new_ex(DEPTH_MAX) : NULL;
+	struct json_object *root;
+
+	if (!tokener)
+		return NULL;
+	root = json_tokener_parse_ex(tokener, text, len);
+	json_tokener_free(tokener);
+	return root;
+}
+
 int container_names__parse(struct container_names *names, enum container_file kind, const char *text, size_t len,
 			   const char *directory)
 {
-	struct json_tokener *tokener;
 	struct json_object *root;
 	int err;
 
 	if (kind == CONTAINER_FILE_NERDCTL)
 		return take_nerdctl(names, text, len, directory);
-	if (len > INT_MAX)
-		return 0;
-	tokener = json_tokener_new_ex(DEPTH_MAX);
-	if (!tokener)
-		return -ENOMEM;
-	root = json_tokener_parse_ex(tokener, text, len);
+	root = parse(text, len);
 	err = take(names, kind, root, directory);
 	json_object_put(root);
-	json_tokener_free(tokener);
 	return err;
+}
+
+char *container_names__docker_root(const char *text, size_t len)
+{
+	struct json_object *root = parse(text, len);
+	const char *path = text_of(member(root, "data-root"));
+	char *copy = path ? strdup(path) : NULL;
+
+	json_object_put(root);
+	return copy;
 }

@@ -48,3 +48,5 @@ enum container_file {
 };
 int container_names__parse(struct container_names *names, enum container_file kind, const char *text, size_t len,
 			   const char *directory);
+/* Where Docker keeps its files, by its daemon.json; NULL: it does not say. The caller frees. */
+char *container_names__docker_root(const char *text, size_t len);

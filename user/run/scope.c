@@ -4,6 +4,7 @@
  */
 #include "run/scope.h"
 
+#include "base/log.h"
 #include "os/container_find.h"
 
 #include <errno.h>
@@ -16,6 +17,22 @@ static int add(struct scope *scope, struct cgroup cgroup)
 	if (err)
 		cgroup__close(&cgroup);
 	return err;
+}
+
+static void log_cgroups(const struct scope *scope)
+{
+	struct buf text = {0};
+
+	for (size_t i = 0; log_enabled(LOG_DBG) && i < scope->cgroups.len; i++) {
+		const struct cgroup *cgroup = &scope->cgroups.items[i];
+
+		text.len = 0;
+		buf__add_escaped(&text, cgroup->dir, NULL);
+		if (!text.err)
+			log_dbg("scope", "%.*s (%s)", (int)text.len, text.data,
+				*cgroup->controllers ? cgroup->controllers : "version 2");
+	}
+	buf__free(&text);
 }
 
 static int open_cgroups(struct scope *scope, const struct cgroup_mounts *mounts, const char *const *names,
@@ -92,6 +109,8 @@ int scope__open(struct scope *scope, const char *const *cgroups, size_t cgroup_c
 		      ?: open_containers(scope, &mounts, containers, container_count, reason)
 		      ?: collect_fds(scope);
 	cgroup_mounts__free(&mounts);
+	if (!err)
+		log_cgroups(scope);
 	return err;
 }
 
