@@ -3,7 +3,8 @@
  * START HERE (kernel side). on_tick runs in the timer interrupt of a target's thread: it finds the thread's
  * Python state (tstate.bpf.h), walks its frames (walk.bpf.h) and sends a sample (emit.bpf.h). on_exec tells
  * when a target becomes another program, on_new_task when it starts a thread or a process, on_move when any
- * process is put into another cgroup. Everything the target owns is only read, and all of it is taken for hostile.
+ * process is put into another cgroup. Everything the target owns is only read, and all of it is taken for
+ * hostile.
  */
 #ifdef __bpf__
 #include "vmlinux.h"

@@ -203,9 +203,10 @@ static int parse_engine(const char *text, enum engine_kind *out)
 
 static int parse_by(const char *text, enum session_by *out)
 {
-	static const char *const names[] = {
-		[SESSION_BY_DEFAULT] = "", [SESSION_BY_PROCESS] = "process", [SESSION_BY_CONTAINER] = "container",
-		[SESSION_BY_MERGED] = "merged"};
+	static const char *const names[] = {[SESSION_BY_DEFAULT] = "",
+					    [SESSION_BY_PROCESS] = "process",
+					    [SESSION_BY_CONTAINER] = "container",
+					    [SESSION_BY_MERGED] = "merged"};
 	int index = parse_word(text, names, ARRAY_SIZE(names));
 
 	*out = index <= 0 ? SESSION_BY_DEFAULT : (enum session_by)index;
@@ -256,8 +257,9 @@ static int take_option(struct options *options, int option, const char *value, c
 		options->session.all = true;
 		return 0;
 	case OPTION_BY:
-		return parse_by(value, &options->session.by) ? bad_value("--by", value, "process, container or merged")
-							     : 0;
+		return parse_by(value, &options->session.by)
+			       ? bad_value("--by", value, "process, container or merged")
+			       : 0;
 	case OPTION_EXCLUDE:
 		options->session.filter.exclude = value;
 		return *value ? 0 : bad_value("--exclude", "''", "a pattern");
@@ -269,7 +271,8 @@ static int take_option(struct options *options, int option, const char *value, c
 			       ? bad_value("--user", value, "no such user, and no number")
 			       : 0;
 	case OPTION_CGROUP:
-		return *value ? vec__push(&options->session.cgroups, value) : bad_value("--cgroup", "''", "a cgroup");
+		return *value ? vec__push(&options->session.cgroups, value)
+			      : bad_value("--cgroup", "''", "a cgroup");
 	case OPTION_CONTAINER:
 		return *value ? vec__push(&options->session.containers, value)
 			      : bad_value("--container", "''", "a name or an id");
@@ -448,8 +451,10 @@ static int check_filter(const struct options *options)
 {
 	const struct session_config *session = &options->session;
 
-	if (filter__is_set(&session->filter) && !session->subprocesses && !session->all && !has_scope(session))
-		return refuse("--exclude, --comm and --user choose among what -s, -a, --cgroup or --container finds");
+	if (filter__is_set(&session->filter) && !session->subprocesses && !session->all &&
+	    !has_scope(session))
+		return refuse("--exclude, --comm and --user choose among what -s, -a, --cgroup or "
+			      "--container finds");
 	return 0;
 }
 

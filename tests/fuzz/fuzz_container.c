@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where cgroups are mounted, paths of cgroups, and the files of container runtimes: names in them are anybody's. */
+/* Where cgroups are mounted, paths of cgroups, and the files of container runtimes: names in them are
+ * anybody's. */
 #include "fuzz.h"
 #include "os/cgroup.h"
 #include "os/container_find.h"
@@ -34,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	fuzz_take(&data, &len, &kind, 1);
 	text = strndup((const char *)data, len);
-	check(!container_names__parse(&names, kind % (CONTAINER_FILE_NERDCTL + 1), text, strlen(text), "name"));
+	check(!container_names__parse(&names, kind % (CONTAINER_FILE_NERDCTL + 1), text, strlen(text),
+				      "name"));
 	for (size_t i = 0; i < names.items.len; i++)
 		check(names.items.items[i].id && strlen(names.items.items[i].id) < CONTAINER_ID_BYTES);
 	check(!cgroup_mounts__parse(&mounts, text));

@@ -26,7 +26,8 @@ static const char *mount_of(bool unified)
 
 	check(!cgroup_mounts__read(&mounts), "mounts cannot be read");
 	for (size_t i = 0; i < mounts.items.len; i++)
-		if (!*mounts.items.items[i].controllers == unified && !strcmp(mounts.items.items[i].root, "/"))
+		if (!*mounts.items.items[i].controllers == unified &&
+		    !strcmp(mounts.items.items[i].root, "/"))
 			return mounts.items.items[i].dir;
 	cr_skip_test("SKIPPED: no cgroup hierarchy of version %d is mounted here", unified ? 2 : 1);
 	return NULL;

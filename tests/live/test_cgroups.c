@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is in a cgroup, of version 2 and 1: what is put there later, or in one that is made later, too; what is
- * taken out, not any more; and nobody else.
+ * What is in a cgroup, of version 2 and 1: what is put there later, or in one that is made later, too; what
+ * is taken out, not any more; and nobody else.
  */
 #include "groups.h"
 #include "service.h"
@@ -34,7 +34,8 @@ static void check_spins(const struct run *run, const struct target *target, uint
 {
 	uint64_t weight = of_process(run, target->pid, "spin");
 
-	check(weight >= least, "process %d has %llu samples: %s", target->pid, (unsigned long long)weight, run->err);
+	check(weight >= least, "process %d has %llu samples: %s", target->pid, (unsigned long long)weight,
+	      run->err);
 }
 
 static void check_absent(const struct run *run, const struct target *target)
@@ -42,7 +43,8 @@ static void check_absent(const struct run *run, const struct target *target)
 	check(!of_process(run, target->pid, NULL), "process %d is in the profile: %s", target->pid, run->err);
 }
 
-/* Somebody else, one there from the start, and what comes later: into it, and into one below that is made later. */
+/* Somebody else, one there from the start, and what comes later: into it, and into one below that is made
+ * later. */
 static void check_members(const char *mount)
 {
 	const char *group = make_group(mount, NULL);
@@ -113,7 +115,8 @@ static void check_moves(const char *mount)
 	check_profile(run, 0);
 	check_spins(run, stays, 50);
 	check(stacks__with(&run->stacks, "inside") > 50 && stacks__with(&run->stacks, "again") > 50,
-	      "inside has %llu samples, again %llu: %s", (unsigned long long)stacks__with(&run->stacks, "inside"),
+	      "inside has %llu samples, again %llu: %s",
+	      (unsigned long long)stacks__with(&run->stacks, "inside"),
 	      (unsigned long long)stacks__with(&run->stacks, "again"), run->err);
 	check(!stacks__with(&run->stacks, "outside"), "outside has %llu samples: %s",
 	      (unsigned long long)stacks__with(&run->stacks, "outside"), run->err);
@@ -145,14 +148,15 @@ GROUP_TEST(cgroups, forks)
 	      (unsigned long long)stacks__with(&run->stacks, "child"), run->err);
 }
 
-/* With names that are to be escaped somewhere, one within the other, and asked for twice: each sample counts once. */
+/* With names that are to be escaped somewhere, one within the other, and asked for twice: each sample counts
+ * once. */
 GROUP_TEST(cgroups, nested_with_odd_names)
 {
 	const char *group = make_group(unified_mount(), NULL);
 	const char *odd = make_group(group, "a \\040\\x2db\t\x1b[31m (deleted)");
 	struct target *outer = spin_in(group), *inner = spin_in(make_group(odd, "in"));
-	struct run *run = service__run(
-		service__profiled(OPTIONS("-q", "-d", "2", "--cgroup", group, "--cgroup", odd, "--cgroup", odd)));
+	struct run *run = service__run(service__profiled(
+		OPTIONS("-q", "-d", "2", "--cgroup", group, "--cgroup", odd, "--cgroup", odd)));
 	double given;
 
 	check_profile(run, 0);
@@ -187,19 +191,23 @@ GROUP_TEST(cgroups, found_by_name)
 GROUP_TEST(cgroups, empty)
 {
 	const char *group = make_group(unified_mount(), NULL);
-	struct child *sleeper = child__start(&(struct child_config){.argv = (const char *const[]){"sleep", "100", NULL}});
+	struct child *sleeper =
+		child__start(&(struct child_config){.argv = (const char *const[]){"sleep", "100", NULL}});
 	struct run *run = service__run(service__profiled(OPTIONS("-d", "1", "--cgroup", group)));
 
-	check(run->code == FAILED && strstr(run->err, "no process is in that cgroup"), "exit code %d: %s", run->code,
+	check(run->code == FAILED && strstr(run->err, "no process is in that cgroup"), "exit code %d: %s",
+	      run->code, run->err);
+	run = service__run(
+		service__profiled(OPTIONS("-d", "1", "--cgroup", "/sys/fs/cgroup/no-such-cgroup")));
+	check(run->code == FAILED && strstr(run->err, "no such directory"), "exit code %d: %s", run->code,
 	      run->err);
-	run = service__run(service__profiled(OPTIONS("-d", "1", "--cgroup", "/sys/fs/cgroup/no-such-cgroup")));
-	check(run->code == FAILED && strstr(run->err, "no such directory"), "exit code %d: %s", run->code, run->err);
 	run = service__run(service__profiled(OPTIONS("-d", "1", "--cgroup", "/tmp")));
-	check(run->code == FAILED && strstr(run->err, "no directory of a cgroup"), "exit code %d: %s", run->code,
-	      run->err);
+	check(run->code == FAILED && strstr(run->err, "no directory of a cgroup"), "exit code %d: %s",
+	      run->code, run->err);
 	enter_group(group, sleeper->pid);
 	run = service__run(service__profiled(OPTIONS("-d", "1", "--cgroup", group)));
-	check(run->code == NOT_PYTHON && strstr(run->err, "no Python that can be profiled was found in the cgroup"),
+	check(run->code == NOT_PYTHON &&
+		      strstr(run->err, "no Python that can be profiled was found in the cgroup"),
 	      "exit code %d: %s", run->code, run->err);
 }
 
@@ -239,7 +247,8 @@ GROUP_TEST(cgroups, made_anew)
 	check_spins(run, second, 50);
 }
 
-/* Whoever else runs is not interrupted: the program runs for members only, and not on CPUs where none does. */
+/* Whoever else runs is not interrupted: the program runs for members only, and not on CPUs where none does.
+ */
 GROUP_TEST(cgroups, only_members_are_interrupted)
 {
 	const char *group = make_group(unified_mount(), NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Containers: real ones of the OCI runtimes, and cgroups and state files laid out as Docker, Podman and Kubernetes
- * lay them out. A test has a mount namespace of its own, so that neither the machine's files nor its containers
- * are touched.
+ * Containers: real ones of the OCI runtimes, and cgroups and state files laid out as Docker, Podman and
+ * Kubernetes lay them out. A test has a mount namespace of its own, so that neither the machine's files nor
+ * its containers are touched.
  */
 #include "groups.h"
 #include "service.h"
@@ -29,8 +29,8 @@ static void mount_empty(const char *dir)
 /* A machine without containers. */
 static void have_own_files(void)
 {
-	check(!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "no mount namespace: %s",
-	      strerror(errno));
+	check(!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL),
+	      "no mount namespace: %s", strerror(errno));
 	mount_empty("/run");
 	mount_empty("/var/lib");
 }
@@ -60,7 +60,8 @@ static void put_docker(const char *id, const char *name)
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), "{\"State\":{\"Running\":true},\"ID\":\"%s\",\"Name\":\"/%s\"}", id, name);
+	snprintf(text, sizeof(text), "{\"State\":{\"Running\":true},\"ID\":\"%s\",\"Name\":\"/%s\"}", id,
+		 name);
 	put_file(text, "/var/lib/docker/containers/%s/config.v2.json", id);
 }
 
@@ -76,7 +77,8 @@ static struct target *spin_in(const char *group)
 static void check_only(const struct run *run, const struct target *target)
 {
 	check_profile(run, 0);
-	check(of_process(run, target->pid, "spin") >= 20 && of_process(run, target->pid, NULL) == run->stacks.total,
+	check(of_process(run, target->pid, "spin") >= 20 &&
+		      of_process(run, target->pid, NULL) == run->stacks.total,
 	      "process %d has %llu of %llu samples: %s", target->pid,
 	      (unsigned long long)of_process(run, target->pid, "spin"), (unsigned long long)run->stacks.total,
 	      run->err);
@@ -91,7 +93,8 @@ static void check_unknown(const char *container, const char *why)
 {
 	struct run *run = run_of(container);
 
-	check(run->code == FAILED && strstr(run->err, why), "%s: exit code %d: %s", container, run->code, run->err);
+	check(run->code == FAILED && strstr(run->err, why), "%s: exit code %d: %s", container, run->code,
+	      run->err);
 }
 
 static void check_names(const char *mount)
@@ -140,7 +143,8 @@ GROUP_TEST(containers, pods)
 	put_file("[{\"id\":\"" A "\",\"names\":[\"k8s_web_shop_prod_" POD "_0\"]}]",
 		 "/var/lib/containers/storage/overlay-containers/containers.json");
 	put_file("{\"annotations\":{\"io.kubernetes.cri.container-name\":\"log\","
-		 "\"io.kubernetes.cri.sandbox-name\":\"shop\",\"io.kubernetes.cri.sandbox-namespace\":\"prod\"}}",
+		 "\"io.kubernetes.cri.sandbox-name\":\"shop\",\"io.kubernetes.cri.sandbox-namespace\":"
+		 "\"prod\"}}",
 		 "/run/containerd/io.containerd.runtime.v2.task/k8s.io/" B "/config.json");
 	check_only(run_of("web"), first);
 	check_only(run_of("shop/log"), second);
@@ -172,7 +176,9 @@ GROUP_TEST(containers, told_apart)
 	run = service__run(service);
 	check_profile(run, 0);
 	check(stacks__with(&run->stacks, "host") > 20, "host: %s", run->err);
-	check(strstr(run->err, "container  web;1") && strstr(run->err, "container  " "012398765432:") &&
+	check(strstr(run->err, "container  web;1") &&
+		      strstr(run->err, "container  "
+				       "012398765432:") &&
 		      strstr(run->err, "none (host)"),
 	      "it says: %s", run->err);
 	report = read_text(path);
@@ -183,10 +189,12 @@ GROUP_TEST(containers, told_apart)
 /* --- real ones --- */
 
 #define CONFIG                                                                                               \
-	"{\"ociVersion\":\"1.0.2\",\"process\":{\"terminal\":false,\"user\":{\"uid\":0,\"gid\":0},\"cwd\":\"/\"," \
-	"\"args\":[\"%s\",\"%s\"],\"env\":[\"PATH=/usr/bin\",\"PBP_LIMIT=100\"]},\"root\":{\"path\":\"%s\"}," \
+	"{\"ociVersion\":\"1.0.2\",\"process\":{\"terminal\":false,\"user\":{\"uid\":0,\"gid\":0},\"cwd\":"  \
+	"\"/\","                                                                                             \
+	"\"args\":[\"%s\",\"%s\"],\"env\":[\"PATH=/usr/"                                                     \
+	"bin\",\"PBP_LIMIT=100\"]},\"root\":{\"path\":\"%s\"},"                                              \
 	"\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"}],"                    \
-	"\"linux\":{\"cgroupsPath\":\"%s/box\",\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"mount\"},"         \
+	"\"linux\":{\"cgroupsPath\":\"%s/box\",\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"mount\"},"     \
 	"{\"type\":\"ipc\"},{\"type\":\"uts\"}]}}"
 
 struct box {
@@ -223,7 +231,8 @@ static void check_container(const char *const *argv, const char *name)
 	struct child *container = child__start(&(struct child_config){.argv = argv});
 	struct run *run;
 
-	check(child__wait_line(container, "ready", 60), "%s does not start it: %s", argv[0], child__err(container));
+	check(child__wait_line(container, "ready", 60), "%s does not start it: %s", argv[0],
+	      child__err(container));
 	run = run_of(name);
 	check_profile(run, 0);
 	check(percent(run, stacks__with(&run->stacks, "spin")) > 90 && !of_process(run, stranger->pid, NULL),
@@ -254,7 +263,8 @@ GROUP_TEST(containers, crun)
 	check_runtime("crun", A);
 }
 
-/* By its name, which stands in Podman's files only. What it may not do as root in a container is switched off. */
+/* By its name, which stands in Podman's files only. What it may not do as root in a container is switched
+ * off. */
 GROUP_TEST(containers, podman)
 {
 	struct box box = prepare_box("podman");
@@ -264,8 +274,8 @@ GROUP_TEST(containers, podman)
 	snprintf(parent, sizeof(parent), "--cgroup-parent=%s", box.cgroup);
 	check_container((const char *const[]){"podman", "--cgroup-manager=cgroupfs", "--runtime=runc",
 					      "--events-backend=file", "run", "--name=shop", "--network=none",
-					      "--pids-limit=-1", "--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000",
-					      "--security-opt=seccomp=unconfined", parent, "--rootfs", root,
-					      box.interpreter, box.program, NULL},
+					      "--pids-limit=-1", "--ulimit=nofile=1000:1000",
+					      "--ulimit=nproc=1000:1000", "--security-opt=seccomp=unconfined",
+					      parent, "--rootfs", root, box.interpreter, box.program, NULL},
 			"shop");
 }

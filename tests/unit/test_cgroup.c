@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where cgroups are mounted and which one a process is in, by texts as kernels write them, with names as anybody
- * may choose them.
+ * Where cgroups are mounted and which one a process is in, by texts as kernels write them, with names as
+ * anybody may choose them.
  */
 #include "os/cgroup.h"
 
@@ -36,7 +36,8 @@ Test(cgroup, mounts_of_a_hybrid)
 	parse("31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
 	      "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
 	      "33 31 0:30 / /sys/fs/cgroup/perf_event rw - cgroup cgroup rw,perf_event\n"
-	      "34 31 0:31 / /sys/fs/cgroup/systemd rw shared:1 master:2 - cgroup cgroup rw,xattr,name=systemd\n"
+	      "34 31 0:31 / /sys/fs/cgroup/systemd rw shared:1 master:2 - cgroup cgroup "
+	      "rw,xattr,name=systemd\n"
 	      "35 31 0:32 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelegate\n");
 	cr_assert_eq(mounts.items.len, 4);
 	expect_mount(0, "/sys/fs/cgroup/unified", "/", "");
@@ -58,9 +59,13 @@ Test(cgroup, mounts_with_escapes)
 
 Test(cgroup, texts_that_are_no_mounts)
 {
-	static const char *const texts[] = {
-		"", "\n", "- - -", "1 2 0:3 / /x rw - cgroup2 x", "1 2 0:3 / /x rw cgroup2 x rw\n",
-		"1 2 0:3 / - - cgroup2 none rw", "1 2 0:3 / /x rw - cgroup2fs none rw\n"};
+	static const char *const texts[] = {"",
+					    "\n",
+					    "- - -",
+					    "1 2 0:3 / /x rw - cgroup2 x",
+					    "1 2 0:3 / /x rw cgroup2 x rw\n",
+					    "1 2 0:3 / - - cgroup2 none rw",
+					    "1 2 0:3 / /x rw - cgroup2fs none rw\n"};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		parse(texts[i]);

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define A "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define B "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+#define A	   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define B	   "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 #define UID_DASHES "6b1ff6e0-7a3c-4c55-8a4e-0f3a1c2d3e4f"
 #define UID_LINES  "6b1ff6e0_7a3c_4c55_8a4e_0f3a1c2d3e4f"
 
@@ -40,12 +40,13 @@ Test(container, forms)
 		"/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" A ".scope",
 		"/kubepods/burstable/pod" UID_DASHES "/" A,
 		"/kubepods/pod" UID_DASHES "/crio-" A,
-		"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_LINES ".slice/cri-containerd-" A
-		".scope",
+		"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_LINES
+		".slice/cri-containerd-" A ".scope",
 		"/kubepods.slice/kubepods-pod" UID_LINES ".slice/crio-" A ".scope",
-		"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_LINES ".slice/docker-" A
-		".scope",
-		"/system.slice/containerd.service/kubepods-burstable-pod" UID_LINES ".slice:cri-containerd:" A,
+		"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_LINES
+		".slice/docker-" A ".scope",
+		"/system.slice/containerd.service/kubepods-burstable-pod" UID_LINES
+		".slice:cri-containerd:" A,
 		"/system.slice/nerdctl-" A ".scope",
 		"/default/" A,
 		"/../docker/" A,
@@ -64,8 +65,10 @@ Test(container, named)
 	expect("/lxc.payload.web-1", "web-1", "/lxc.payload.web-1");
 	expect("/lxc.payload/web/init.scope", "web", "/lxc.payload/web");
 	expect("/lxc/web/system.slice", "web", "/lxc/web");
-	expect("/machine.slice/machine-my\\x2dbox.scope/payload", "my-box", "/machine.slice/machine-my\\x2dbox.scope");
-	expect("/machine.slice/systemd-nspawn@box.service", "box", "/machine.slice/systemd-nspawn@box.service");
+	expect("/machine.slice/machine-my\\x2dbox.scope/payload", "my-box",
+	       "/machine.slice/machine-my\\x2dbox.scope");
+	expect("/machine.slice/systemd-nspawn@box.service", "box",
+	       "/machine.slice/systemd-nspawn@box.service");
 	expect("/system.slice/runc-web.scope", "web", "/system.slice/runc-web.scope");
 	expect("/user.slice/crun-my-web.scope/x", "my-web", "/user.slice/crun-my-web.scope");
 }
@@ -86,12 +89,28 @@ Test(container, nested)
 Test(container, none)
 {
 	static const char *const paths[] = {
-		"", "/", "//", "/user.slice", "/docker", "/docker/", "/docker/0123456789ab",
-		"/docker/" A "0", "/docker/x" A, "/docker/0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
-		"/machine.slice/libpod-conmon-" A ".scope", "/kubepods.slice/crio-conmon-" A ".scope",
-		"/lxc.monitor.web", "/lxc.payload.", "/lxc.payload", "/lxc", "/machine.slice/machine-.scope",
-		"/machine.slice/machine-a\\x00b.scope", "/machine.slice/machine-\\xzz.scope",
-		"/system.slice/runc-.scope", "/system.slice/systemd-nspawn@.service", "/.scope"};
+		"",
+		"/",
+		"//",
+		"/user.slice",
+		"/docker",
+		"/docker/",
+		"/docker/0123456789ab",
+		"/docker/" A "0",
+		"/docker/x" A,
+		"/docker/0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
+		"/machine.slice/libpod-conmon-" A ".scope",
+		"/kubepods.slice/crio-conmon-" A ".scope",
+		"/lxc.monitor.web",
+		"/lxc.payload.",
+		"/lxc.payload",
+		"/lxc",
+		"/machine.slice/machine-.scope",
+		"/machine.slice/machine-a\\x00b.scope",
+		"/machine.slice/machine-\\xzz.scope",
+		"/system.slice/runc-.scope",
+		"/system.slice/systemd-nspawn@.service",
+		"/.scope"};
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
 		expect(paths[i], NULL, NULL);
@@ -123,13 +142,15 @@ static void expect_pod(const char *path, const char *uid, const char *own)
 
 Test(container, pods)
 {
-	static const char slice[] = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_LINES ".slice";
+	static const char slice[] =
+		"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_LINES ".slice";
 	char path[512];
 
 	snprintf(path, sizeof(path), "%s/cri-containerd-" A ".scope", slice);
 	expect_pod(path, UID_DASHES, slice);
 	expect_pod(path, UID_LINES, slice);
-	expect_pod("/kubepods/besteffort/pod" UID_DASHES "/" A, UID_DASHES, "/kubepods/besteffort/pod" UID_DASHES);
+	expect_pod("/kubepods/besteffort/pod" UID_DASHES "/" A, UID_DASHES,
+		   "/kubepods/besteffort/pod" UID_DASHES);
 	expect_pod("/kubepods/pod" UID_DASHES, UID_LINES, "/kubepods/pod" UID_DASHES);
 	expect_pod("/x/kubepods-pod" UID_LINES ".slice:cri-containerd:" A, UID_DASHES,
 		   "/x/kubepods-pod" UID_LINES ".slice:cri-containerd:" A);
@@ -166,10 +187,13 @@ static void expect_name(const char *id, const char *name)
 Test(container_names, docker)
 {
 	read_text(CONTAINER_FILE_DOCKER,
-		  "{\"StreamConfig\":{},\"State\":{\"Running\":true,\"Pid\":12},\"ID\":\"" A "\",\"Name\":\"/web\"}", A);
+		  "{\"StreamConfig\":{},\"State\":{\"Running\":true,\"Pid\":12},\"ID\":\"" A
+		  "\",\"Name\":\"/web\"}",
+		  A);
 	expect_name(A, "web");
 	cr_expect_null(container_names__of_id(&names, B));
-	read_text(CONTAINER_FILE_DOCKER, "{\"ID\":\"" B "\",\"Name\":\"/k8s_web_shop-1_prod_" UID_DASHES "_0\"}", B);
+	read_text(CONTAINER_FILE_DOCKER,
+		  "{\"ID\":\"" B "\",\"Name\":\"/k8s_web_shop-1_prod_" UID_DASHES "_0\"}", B);
 	expect_name(B, "prod/shop-1/web");
 }
 
@@ -188,7 +212,8 @@ Test(container_names, docker_elsewhere)
 Test(container_names, storage)
 {
 	read_text(CONTAINER_FILE_STORAGE,
-		  "[{\"id\":\"" A "\",\"names\":[\"web\"],\"image\":\"x\",\"metadata\":\"{\\\"name\\\":\\\"web\\\"}\"},"
+		  "[{\"id\":\"" A
+		  "\",\"names\":[\"web\"],\"image\":\"x\",\"metadata\":\"{\\\"name\\\":\\\"web\\\"}\"},"
 		  "{\"id\":\"" B "\",\"names\":[\"k8s_web_shop_prod_" UID_DASHES "_2\"]},"
 		  "{\"id\":\"c\"},{\"names\":[\"x\"]},7,null]",
 		  "");
@@ -201,7 +226,8 @@ Test(container_names, containerd)
 {
 	read_text(CONTAINER_FILE_CONTAINERD,
 		  "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"web\","
-		  "\"io.kubernetes.cri.sandbox-name\":\"shop\",\"io.kubernetes.cri.sandbox-namespace\":\"prod\"}}",
+		  "\"io.kubernetes.cri.sandbox-name\":\"shop\",\"io.kubernetes.cri.sandbox-namespace\":"
+		  "\"prod\"}}",
 		  A);
 	expect_name(A, "prod/shop/web");
 	read_text(CONTAINER_FILE_CONTAINERD, "{\"annotations\":{\"nerdctl/name\":\"db\"}}", B);
@@ -215,10 +241,11 @@ Test(container_names, containerd)
 
 Test(container_names, oci)
 {
-	read_text(CONTAINER_FILE_RUNC, "{\"id\":\"web-2\",\"init_process_pid\":6708,\"init_process_start\":3688122}",
-		  "web-2");
+	read_text(CONTAINER_FILE_RUNC,
+		  "{\"id\":\"web-2\",\"init_process_pid\":6708,\"init_process_start\":3688122}", "web-2");
 	read_text(CONTAINER_FILE_CRUN,
-		  "{\"pid\":8540,\"process-start-time\":3689917,\"cgroup-path\":\"/web-1\",\"scope\":\"\"}", "web-1");
+		  "{\"pid\":8540,\"process-start-time\":3689917,\"cgroup-path\":\"/web-1\",\"scope\":\"\"}",
+		  "web-1");
 	read_text(CONTAINER_FILE_CRUN, "{\"pid\":8541,\"cgroup-path\":\"/\"}", "no-cgroup");
 	cr_assert_eq(names.items.len, 2);
 	cr_expect_str_eq(names.items.items[0].id, "web-2");
@@ -232,9 +259,19 @@ Test(container_names, oci)
 Test(container_names, other_contents)
 {
 	static const char *const texts[] = {
-		"", "{", "[", "null", "7", "\"x\"", "{\"ID\":7,\"Name\":[]}", "{\"ID\":\"\",\"Name\":\"/x\"}",
-		"{\"id\":{}}", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
-		"{\"ID\":\"a\\u0000b\",\"Name\":\"/x\"}", "{\"annotations\":[]}", "{\"pid\":-1,\"cgroup-path\":7}",
+		"",
+		"{",
+		"[",
+		"null",
+		"7",
+		"\"x\"",
+		"{\"ID\":7,\"Name\":[]}",
+		"{\"ID\":\"\",\"Name\":\"/x\"}",
+		"{\"id\":{}}",
+		"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+		"{\"ID\":\"a\\u0000b\",\"Name\":\"/x\"}",
+		"{\"annotations\":[]}",
+		"{\"pid\":-1,\"cgroup-path\":7}",
 		"\xff\xfe{}"};
 
 	for (int kind = CONTAINER_FILE_DOCKER; kind <= CONTAINER_FILE_NERDCTL; kind++)

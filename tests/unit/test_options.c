@@ -405,12 +405,11 @@ Test(options, faults_are_told)
 Test(options, help)
 {
 	static const char *const words[] = {
-		"--pid",     "--duration",	"--rate",	  "--output",	"--format",
-		"--line",    "--function",	"--threads",	  "--limit",	"--quiet",
-		"--verbose", "--kernel-frames", "--subprocesses", "--all",	"--by",
-		"--as-root", "--exclude",	"--comm",	  "--user",	"--help",
-		"--version", "doctor",		"record",	  ".collapsed", ".folded",
-		"--cgroup",  "--container",
+		"--pid",	  "--duration", "--rate",      "--output",  "--format",	 "--line",
+		"--function",	  "--threads",	"--limit",     "--quiet",   "--verbose", "--kernel-frames",
+		"--subprocesses", "--all",	"--by",	       "--as-root", "--exclude", "--comm",
+		"--user",	  "--help",	"--version",   "doctor",    "record",	 ".collapsed",
+		".folded",	  "--cgroup",	"--container",
 	};
 	char text[8192];
 	FILE *out;

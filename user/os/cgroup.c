@@ -88,7 +88,8 @@ static int rank_of(const char *controllers, size_t len)
 
 static int compare_mounts(const struct cgroup_mount *a, const struct cgroup_mount *b)
 {
-	return rank_of(a->controllers, strlen(a->controllers)) - rank_of(b->controllers, strlen(b->controllers));
+	return rank_of(a->controllers, strlen(a->controllers)) -
+	       rank_of(b->controllers, strlen(b->controllers));
 }
 
 /* By rank, else as they come. */
@@ -241,7 +242,8 @@ static const struct cgroup_mount *mount_of(const struct cgroup_mounts *mounts, c
 	for (size_t i = 0; i < mounts->items.len; i++) {
 		const struct cgroup_mount *mount = &mounts->items.items[i];
 
-		if (is_below(dir, strlen(dir), mount->dir) && (!best || strlen(mount->dir) > strlen(best->dir)))
+		if (is_below(dir, strlen(dir), mount->dir) &&
+		    (!best || strlen(mount->dir) > strlen(best->dir)))
 			best = mount;
 	}
 	return best;
@@ -340,8 +342,9 @@ static int find_by_end(struct cgroup *cgroup, const struct cgroup_mounts *mounts
 	if (err)
 		explain(reason, name, strerror(-err));
 	else if (!search.found.len)
-		explain(reason, name, mounts->items.len ? "there is none of that name"
-							: "no cgroup file system is mounted");
+		explain(reason, name,
+			mounts->items.len ? "there is none of that name"
+					  : "no cgroup file system is mounted");
 	else if (search.found.len > 1)
 		explain_many(&search, reason);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which container a cgroup is of, by the names that runtimes give to theirs. Pure. What a container is called:
- * os/container_names.h.
+ * Which container a cgroup is of, by the names that runtimes give to theirs. Pure. What a container is
+ * called: os/container_names.h.
  */
 #pragma once
 

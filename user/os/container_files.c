@@ -29,7 +29,7 @@
 static const struct {
 	enum container_file kind;
 	const char *base, *pattern;
-} SYSTEM_FILES[] = {
+} FILES[] = {
 	{CONTAINER_FILE_DOCKER, "/var/lib/docker", "containers/*/config.v2.json"},
 	{CONTAINER_FILE_STORAGE, "/var/lib/containers/storage", "*-containers/containers.json"},
 	{CONTAINER_FILE_STORAGE, "/var/lib/containers/storage", "*-containers/volatile-containers.json"},
@@ -37,11 +37,11 @@ static const struct {
 	{CONTAINER_FILE_NERDCTL, "/var/lib/nerdctl", "*/names/*/*"},
 	{CONTAINER_FILE_RUNC, "/run/runc", "*/state.json"},
 	{CONTAINER_FILE_CRUN, "/run/crun", "*/status"},
-}, USER_FILES[] = {
+	/* of users */
 	{CONTAINER_FILE_DOCKER, "/home", "*/.local/share/docker/containers/*/config.v2.json"},
 	{CONTAINER_FILE_STORAGE, "/home", "*/.local/share/containers/storage/*-containers/containers.json"},
 	{CONTAINER_FILE_NERDCTL, "/home", "*/.local/share/nerdctl/*/names/*/*"},
-	{CONTAINER_FILE_CONTAINERD, "/run/user", "*/containerd/io.containerd.runtime.v2.task/*/*/config.json"},
+	{CONTAINER_FILE_CONTAINERD, "/run/user", "*/containerd/*runtime.v2.task/*/*/config.json"},
 	{CONTAINER_FILE_RUNC, "/run/user", "*/runc/*/state.json"},
 	{CONTAINER_FILE_CRUN, "/run/user", "*/crun/*/status"},
 };
@@ -185,8 +185,8 @@ static int find_cgroups(struct container_names *names)
 	char *text = malloc(CGROUP_TEXT_BYTES);
 
 	for (size_t i = 0; text && i < names->items.len; i++)
-		if (names->items.items[i].init && !container__is_id(names->items.items[i].id,
-								      strlen(names->items.items[i].id)))
+		if (names->items.items[i].init &&
+		    !container__is_id(names->items.items[i].id, strlen(names->items.items[i].id)))
 			find_cgroup(&names->items.items[i], text);
 	free(text);
 	return text ? 0 : -ENOMEM;
@@ -214,10 +214,8 @@ int container_names__read(struct container_names *names)
 	int err = 0;
 
 	*names = (struct container_names){};
-	for (size_t i = 0; i < ARRAY_SIZE(SYSTEM_FILES) && !err; i++)
-		err = read_files(names, SYSTEM_FILES[i].kind, SYSTEM_FILES[i].base, SYSTEM_FILES[i].pattern);
-	for (size_t i = 0; i < ARRAY_SIZE(USER_FILES) && !err; i++)
-		err = read_files(names, USER_FILES[i].kind, USER_FILES[i].base, USER_FILES[i].pattern);
+	for (size_t i = 0; i < ARRAY_SIZE(FILES) && !err; i++)
+		err = read_files(names, FILES[i].kind, FILES[i].base, FILES[i].pattern);
 	err = err ?: read_docker_elsewhere(names) ?: find_cgroups(names);
 	if (err)
 		container_names__free(names);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See container_find.h. The cgroups of processes tell which containers there are, the runtimes' files only what
- * they are called: so a file that is not true finds nothing that is not there.
+ * See container_find.h. The cgroups of processes tell which containers there are, the runtimes' files only
+ * what they are called: so a file that is not true finds nothing that is not there.
  */
 #include "os/container_find.h"
 
@@ -108,7 +108,8 @@ static int look_at_line(struct search *search, const struct cgroup_line *line)
 	for (size_t i = 0; !err && i < search->names->items.len; i++) {
 		const struct container_name *name = &search->names->items.items[i];
 
-		if (name->cgroup && !strcmp(name->id, search->text) && cgroup_line__is_below(line, name->cgroup))
+		if (name->cgroup && !strcmp(name->id, search->text) &&
+		    cgroup_line__is_below(line, name->cgroup))
 			err = add(search, name->id, true, line, strlen(name->cgroup));
 	}
 	return err;
@@ -193,7 +194,8 @@ static void explain_none(const struct search *search, struct buf *reason)
 		buf__adds(reason, "its cgroup is in no hierarchy that is mounted here");
 	else if (known)
 		buf__addf(reason,
-			  "%s knows it, but no process is in a cgroup of it: it does not run, or cannot be seen "
+			  "%s knows it, but no process is in a cgroup of it: it does not run, or cannot be "
+			  "seen "
 			  "from here",
 			  known->from);
 	else

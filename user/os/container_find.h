@@ -11,8 +11,8 @@
 
 /*
  * By what a user calls it: its id, at least CONTAINER_ID_LEAST characters of it, its name, or the UID of a
- * Kubernetes pod. A process of it has to be visible. `reason` says what is wrong, and names those that it may be
- * if there are several. 0 or -errno.
+ * Kubernetes pod. A process of it has to be visible. `reason` says what is wrong, and names those that it may
+ * be if there are several. 0 or -errno.
  */
 int container__find(struct cgroup *cgroup, const struct cgroup_mounts *mounts,
 		    const struct container_names *names, const char *text, struct buf *reason);

@@ -54,7 +54,8 @@ bool container_name__is(const struct container_name *name, const char *text)
 /* NULL: there is none, or it is no text that could be one of ours. */
 static const char *text_of(struct json_object *value)
 {
-	const char *text = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+	const char *text =
+		json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 	size_t len = text ? json_object_get_string_len(value) : 0;
 
 	return len && len < TEXT_MAX && strlen(text) == len ? text : NULL;
@@ -65,7 +66,8 @@ static struct json_object *member(struct json_object *object, const char *name)
 {
 	struct json_object *value = NULL;
 
-	return json_object_is_type(object, json_type_object) && json_object_object_get_ex(object, name, &value)
+	return json_object_is_type(object, json_type_object) &&
+			       json_object_object_get_ex(object, name, &value)
 		       ? value
 		       : NULL;
 }
@@ -132,7 +134,8 @@ static int take_storage(struct container_names *names, struct json_object *root)
 	for (size_t i = 0; i < count && !err; i++) {
 		struct json_object *item = json_object_array_get_idx(root, i), *list = member(item, "names");
 		const char *id = text_of(member(item, "id"));
-		size_t given = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+		size_t given =
+			json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
 
 		for (size_t k = 0; id && k < given && !err; k++) {
 			const char *name = text_of(json_object_array_get_idx(list, k));
@@ -162,10 +165,11 @@ static int take_containerd(struct container_names *names, struct json_object *ro
 
 static int take_runc(struct container_names *names, struct json_object *root)
 {
-	return add(names, (struct container_name){.id = (char *)text_of(member(root, "id")),
-						  .from = "runc",
-						  .init = pid_of(member(root, "init_process_pid")),
-						  .start_ticks = number_of(member(root, "init_process_start"))});
+	return add(names,
+		   (struct container_name){.id = (char *)text_of(member(root, "id")),
+					   .from = "runc",
+					   .init = pid_of(member(root, "init_process_pid")),
+					   .start_ticks = number_of(member(root, "init_process_start"))});
 }
 
 static int take_crun(struct container_names *names, struct json_object *root, const char *id)
@@ -175,11 +179,12 @@ static int take_crun(struct container_names *names, struct json_object *root, co
 	/* Without cgroups it is that of whoever started it. */
 	if (!path || *path != '/' || !path[1])
 		return 0;
-	return add(names, (struct container_name){.id = (char *)id,
-						  .from = "crun",
-						  .cgroup = (char *)path,
-						  .init = pid_of(member(root, "pid")),
-						  .start_ticks = number_of(member(root, "process-start-time"))});
+	return add(names,
+		   (struct container_name){.id = (char *)id,
+					   .from = "crun",
+					   .cgroup = (char *)path,
+					   .init = pid_of(member(root, "pid")),
+					   .start_ticks = number_of(member(root, "process-start-time"))});
 }
 
 /* The file is called by the name. */
@@ -229,8 +234,8 @@ static struct json_object *parse(const char *text, size_t len)
 	return root;
 }
 
-int container_names__parse(struct container_names *names, enum container_file kind, const char *text, size_t len,
-			   const char *directory)
+int container_names__parse(struct container_names *names, enum container_file kind, const char *text,
+			   size_t len, const char *directory)
 {
 	struct json_object *root;
 	int err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What runtimes say of their containers, from the files in which they keep their state: Docker, Podman, CRI-O,
- * containerd (nerdctl, Kubernetes), runc, crun; root's and those of users. A file may be anybody's.
+ * What runtimes say of their containers, from the files in which they keep their state: Docker, Podman,
+ * CRI-O, containerd (nerdctl, Kubernetes), runc, crun; root's and those of users. A file may be anybody's.
  */
 #pragma once
 
@@ -36,7 +36,8 @@ const struct container_name *container_names__of_id(const struct container_names
 bool container_name__is(const struct container_name *name, const char *text);
 
 /*
- * Files of the runtimes, by their contents; pure. A file that is none of that kind adds nothing. 0 or -ENOMEM.
+ * Files of the runtimes, by their contents; pure. A file that is none of that kind adds nothing. 0 or
+ * -ENOMEM.
  */
 enum container_file {
 	CONTAINER_FILE_DOCKER,	   /* config.v2.json */
@@ -44,9 +45,9 @@ enum container_file {
 	CONTAINER_FILE_CONTAINERD, /* config.json of a task; has no id: that of its directory */
 	CONTAINER_FILE_RUNC,	   /* state.json */
 	CONTAINER_FILE_CRUN,	   /* status; has no id */
-	CONTAINER_FILE_NERDCTL,    /* of a name: the id */
+	CONTAINER_FILE_NERDCTL,	   /* of a name: the id */
 };
-int container_names__parse(struct container_names *names, enum container_file kind, const char *text, size_t len,
-			   const char *directory);
+int container_names__parse(struct container_names *names, enum container_file kind, const char *text,
+			   size_t len, const char *directory);
 /* Where Docker keeps its files, by its daemon.json; NULL: it does not say. The caller frees. */
 char *container_names__docker_root(const char *text, size_t len);

@@ -61,7 +61,8 @@ static void set_label(struct container *container)
 			 container->name, CONTAINER_ID_SHOWN, id.data);
 	else if (!id.err)
 		snprintf(container->label, size, "%.*s",
-			 container__is_id(container->id, strlen(container->id)) ? CONTAINER_ID_SHOWN : (int)size,
+			 container__is_id(container->id, strlen(container->id)) ? CONTAINER_ID_SHOWN
+										: (int)size,
 			 id.data);
 	buf__free(&id);
 }

@@ -15,7 +15,7 @@
 
 struct container {
 	char id[CONTAINER_ID_BYTES];
-	char *name; /* escaped; NULL: not known */
+	char *name;			   /* escaped; NULL: not known */
 	char label[CONTAINER_LABEL_BYTES]; /* what people read, escaped: "web (0123456789ab)" */
 	/* of processes that are not kept: */
 	uint64_t past_pythons, past_samples, past_cpu_ns;

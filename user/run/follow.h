@@ -37,8 +37,8 @@ struct follower {
 	pid_t last_pid; /* without BPF: tasks up to this one are known */
 	uint64_t poll_ns;
 	uint32_t polls;
-	uint64_t scope_ns; /* without BPF: when to look for what was moved */
-	uint64_t left;	   /* processes that were moved out of the cgroups */
+	uint64_t scope_ns;				  /* without BPF: when to look for what was moved */
+	uint64_t left;					  /* processes that were moved out of the cgroups */
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */

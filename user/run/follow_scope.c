@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See follow_scope.h. Who is in a cgroup is asked of the kernel: of a process by its own file, which is exact
- * after a fork or a move that was told, and of all by the cgroups' lists, at the start, after records were lost,
- * and now and then where nobody tells.
+ * after a fork or a move that was told, and of all by the cgroups' lists, at the start, after records were
+ * lost, and now and then where nobody tells.
  */
 #include "run/follow_scope.h"
 
@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SCANS_MAX   8
-#define POLL_NS	    100000000ull
-#define POLL_SHARE  20 /* of the time is spent on scans at most, one part in that many */
+#define SCANS_MAX  8
+#define POLL_NS	   100000000ull
+#define POLL_SHARE 20 /* of the time is spent on scans at most, one part in that many */
 
 static uint64_t now_ns(void)
 {

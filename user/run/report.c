@@ -280,10 +280,10 @@ static void format_containers(const struct report *report, struct buf *out)
 	for (size_t i = 0; i < report->container_count; i++) {
 		const struct report_container *sum = &report->containers[i];
 
-		buf__addf(out, "  container  %s: %" PRIu64 " process%s, %" PRIu64 " sample%s, %.3f s of CPU\n",
-			  sum->container ? sum->container->label : "none (host)", sum->pythons,
-			  sum->pythons == 1 ? "" : "es", sum->samples, plural(sum->samples),
-			  sum->cpu_ns / 1e9);
+		buf__addf(
+			out, "  container  %s: %" PRIu64 " process%s, %" PRIu64 " sample%s, %.3f s of CPU\n",
+			sum->container ? sum->container->label : "none (host)", sum->pythons,
+			sum->pythons == 1 ? "" : "es", sum->samples, plural(sum->samples), sum->cpu_ns / 1e9);
 	}
 }
 
@@ -296,7 +296,9 @@ static void format_found(const struct report *report, struct buf *out)
 		return;
 	format_each(report, out);
 	if (report->left)
-		buf__addf(out, "  left       %" PRIu64 " process%s while profiled, by being put into another cgroup\n",
+		buf__addf(out,
+			  "  left       %" PRIu64
+			  " process%s while profiled, by being put into another cgroup\n",
 			  report->left, report->left == 1 ? "" : "es");
 	if (!report->other_processes && !report->denied && !report->unsupported && !report->unopened &&
 	    !report->excluded)

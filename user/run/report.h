@@ -24,7 +24,7 @@ struct report {
 	size_t process_count;
 	const struct report_container *containers; /* borrowed; those with samples first */
 	size_t container_count;			   /* 0: they were not looked up */
-	uint64_t left; /* processes that were moved out of the cgroups */
+	uint64_t left;				   /* processes that were moved out of the cgroups */
 	bool followed; /* they were found; those that are no Python are not among them: */
 	uint64_t other_processes;
 	struct processes_past past; /* Pythons that are not among them, either */

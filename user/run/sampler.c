@@ -314,7 +314,8 @@ int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate,
 	return bpf_map_update_elem(fd, &key, witnesses, BPF_ANY) ? -errno : 0;
 }
 
-/* A timer on a thread (cpu -1), or on a CPU: for all (tid -1), or with the flag for a cgroup, by its descriptor. */
+/* A timer on a thread (cpu -1), or on a CPU: for all (tid -1), or with the flag for a cgroup, by its
+ * descriptor. */
 static int open_event(struct sampler *sampler, int tid, int cpu, unsigned long flags)
 {
 	struct perf_event_attr attr = {

@@ -71,8 +71,8 @@ int sampler__attach(struct sampler *sampler, pid_t pid);
 int sampler__watch_cpus(struct sampler *sampler);
 /*
  * From now on timers on the CPUs tick only while tasks of these cgroups run, none of which is below another
- * one. The descriptors are borrowed for as long as the sampler lives, or until this is called again. Where the
- * kernel has no such timers they tick for all. 0 or -errno.
+ * one. The descriptors are borrowed for as long as the sampler lives, or until this is called again. Where
+ * the kernel has no such timers they tick for all. 0 or -errno.
  */
 int sampler__watch_cgroups(struct sampler *sampler, const int *fds, size_t count);
 /* CPUs come and go: timers for those that are online again. To be called now and then. 0 or -errno. */
@@ -97,7 +97,8 @@ int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *cont
 void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT]);
 
 /*
- * Mean time of one run of the BPF program, in ns; 0 = not measured. *runs: how often it ran, for a target or not.
+ * Mean time of one run of the BPF program, in ns; 0 = not measured. *runs: how often it ran, for a target or
+ * not.
  */
 uint64_t sampler__mean_tick_ns(const struct sampler *sampler, uint64_t *runs);
 

@@ -15,8 +15,8 @@
 
 struct scope {
 	VEC(struct cgroup) cgroups;
-	VEC(int) fds; /* of those that are not below another one */
-	char *text;   /* of one process */
+	VEC(int) fds;  /* of those that are not below another one */
+	char *text;    /* of one process */
 	size_t unread; /* cgroups that could not be looked into, at the last look */
 };
 

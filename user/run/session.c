@@ -230,7 +230,8 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 	return session->signal != 0;
 }
 
-/* Nobody is left in the cgroups. For a time that was asked for, others are waited for, as of a service that is started again. */
+/* Nobody is left in the cgroups. For a time that was asked for, others are waited for, as of a service that
+ * is started again. */
 static bool is_scope_over(struct session *session)
 {
 	return !session->config.duration_ns && !processes__alive(&session->follower.processes) &&

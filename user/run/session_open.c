@@ -45,7 +45,8 @@ static bool by_process(const struct session *session)
 /* Is it looked up in which container a process is? */
 static bool tells_containers(const struct session *session)
 {
-	return session->config.by == SESSION_BY_CONTAINER || session->config.all || session_has_scope(session);
+	return session->config.by == SESSION_BY_CONTAINER || session->config.all ||
+	       session_has_scope(session);
 }
 
 /* --- opening --- */
@@ -74,14 +75,14 @@ static enum session_error open_basics(struct session *session)
 			     by_process(session), session->config.by_thread) ||
 	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
 		return SESSION_FAILED;
-	follower->config = (struct follow_config){.subprocesses = session->config.subprocesses,
-						  .command = session->config.command != NULL,
-						  .all = session->config.all,
-						  .scope = session_has_scope(session) ? &session->scope : NULL,
-						  .containers = tells_containers(session) ? &session->containers
-											  : NULL,
-						  .filter = session->config.filter,
-						  .no_slot = session->config.no_slot};
+	follower->config =
+		(struct follow_config){.subprocesses = session->config.subprocesses,
+				       .command = session->config.command != NULL,
+				       .all = session->config.all,
+				       .scope = session_has_scope(session) ? &session->scope : NULL,
+				       .containers = tells_containers(session) ? &session->containers : NULL,
+				       .filter = session->config.filter,
+				       .no_slot = session->config.no_slot};
 	follower->engine = &session->engine;
 	follower->symbolizer = &session->symbolizer;
 	follower->strings = session->profile.strings;
@@ -158,8 +159,8 @@ static enum session_error open_scope(struct session *session)
 
 	if (!session_has_scope(session))
 		return SESSION_OK;
-	err = scope__open(&session->scope, config->cgroups.items, config->cgroups.len, config->containers.items,
-			  config->containers.len, &reason);
+	err = scope__open(&session->scope, config->cgroups.items, config->cgroups.len,
+			  config->containers.items, config->containers.len, &reason);
 	if (err)
 		log_err("%.*s", (int)reason.len, reason.data ? reason.data : strerror(-err));
 	buf__free(&reason);
@@ -304,10 +305,11 @@ static enum session_error start_process(struct session *session, struct process 
 static enum session_error start_timers(struct session *session)
 {
 	struct processes *processes = &session->follower.processes;
-	int err = needs_python(session)	       ? 0
-		  : session_has_scope(session) ? engine__start_cgroups(&session->engine, session->scope.fds.items,
-								       session->scope.fds.len)
-					       : engine__start_all(&session->engine);
+	int err = needs_python(session) ? 0
+		  : session_has_scope(session)
+			  ? engine__start_cgroups(&session->engine, session->scope.fds.items,
+						  session->scope.fds.len)
+			  : engine__start_all(&session->engine);
 	enum session_error error = err ? explain_start(err, NULL) : SESSION_OK;
 
 	for (size_t i = 0; i < processes->items.len && !error; i++)

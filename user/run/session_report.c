@@ -93,7 +93,8 @@ static void sum_containers(struct session *session, struct report *report)
 	if (!session->follower.config.containers)
 		return;
 	for (size_t i = 0; i <= containers->items.len; i++) {
-		const struct container *container = i < containers->items.len ? containers->items.items[i] : NULL;
+		const struct container *container =
+			i < containers->items.len ? containers->items.items[i] : NULL;
 		struct report_container sum = host;
 
 		if (container) {
