@@ -184,11 +184,12 @@ bool container__pod_in_path(const char *path, size_t len, const char *uid, size_
 {
 	while (*uid && len) {
 		struct part part = last_part(path, len);
+		size_t start = part.at - path;
 
 		*end = len;
 		if (part.len && is_pod(part, uid))
 			return true;
-		len = part.at - path ? part.at - path - 1 : 0;
+		len = start ? start - 1 : 0;
 	}
 	return false;
 }
