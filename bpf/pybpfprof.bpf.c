@@ -384,14 +384,6 @@ int on_move(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* The same, where the kernel empties a cgroup of version 1 into the one above. */
-SEC("?raw_tp/cgroup_transfer_tasks")
-int on_transfer(struct bpf_raw_tracepoint_args *ctx)
-{
-	tell_move((void *)ctx->args[2]);
-	return 0;
-}
-
 SEC("raw_tp/task_newtask")
 int on_new_task(struct bpf_raw_tracepoint_args *ctx)
 {

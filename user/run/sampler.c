@@ -131,7 +131,6 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	skel->rodata->tell_execs = config->tell_execs;
 	skel->rodata->tell_moves = config->tell_moves;
 	bpf_program__set_autoload(skel->progs.on_move, config->tell_moves);
-	bpf_program__set_autoload(skel->progs.on_transfer, config->tell_moves);
 	if (config->follow)
 		bpf_map__set_max_entries(skel->maps.targets, TARGETS_MAX);
 	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES)
