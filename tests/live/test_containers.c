@@ -175,10 +175,9 @@ GROUP_TEST(containers, told_apart)
 		OPTIONS("-q", "-a", "-d", "2", "--by", "container", "--report", path, "--comm", "python3*"));
 	run = service__run(service);
 	check_profile(run, 0);
-	check(stacks__with(&run->stacks, "host") > 20, "host: %s", run->err);
+	check(stacks__with(&run->stacks, "[host]") > 20, "host: %s", run->err);
 	check(strstr(run->err, "container  web;1") &&
-		      strstr(run->err, "container  "
-				       "012398765432:") &&
+		      strstr(run->err, "container  012398765432 (unnamed):") &&
 		      strstr(run->err, "none (host)"),
 	      "it says: %s", run->err);
 	report = read_text(path);

@@ -46,24 +46,27 @@ static struct container *find(const struct containers *containers, const char *i
 	return NULL;
 }
 
-/* "web (0123456789ab)", or the id alone */
-static void set_label(struct container *container)
+static void set_words(struct container *container)
 {
-	size_t size = sizeof(container->label);
+	bool is_long = container__is_id(container->id, strlen(container->id));
+	const char *called = container->name;
 	struct buf id = {0};
 
 	buf__add_escaped(&id, container->id, NULL);
 	buf__addc(&id, '\0');
-	if (!id.err && container->name)
-		snprintf(container->label, size, "%.*s (%.*s)",
-			 (int)utf8_fit_bytes(container->name, strlen(container->name),
-					     size - CONTAINER_ID_SHOWN - 4),
-			 container->name, CONTAINER_ID_SHOWN, id.data);
-	else if (!id.err)
-		snprintf(container->label, size, "%.*s",
-			 container__is_id(container->id, strlen(container->id)) ? CONTAINER_ID_SHOWN
-										: (int)size,
-			 id.data);
+	if (!id.err) {
+		called = called ?: id.data;
+		snprintf(container->called, sizeof(container->called), "%.*s",
+			 !container->name && is_long
+				 ? CONTAINER_ID_SHOWN
+				 : (int)utf8_fit_bytes(called, strlen(called), sizeof(container->called) - 1),
+			 called);
+		snprintf(container->label, sizeof(container->label), "%s (%.*s)", container->called,
+			 CONTAINER_ID_SHOWN,
+			 container->name ? id.data
+			 : is_long	 ? "unnamed"
+					 : "id");
+	}
 	buf__free(&id);
 }
 
@@ -84,7 +87,7 @@ static struct container *add(struct containers *containers, const char *id)
 		container->name = name.err ? NULL : strdup(name.data);
 		buf__free(&name);
 	}
-	set_label(container);
+	set_words(container);
 	return container;
 }
 

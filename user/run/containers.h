@@ -11,12 +11,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CONTAINER_LABEL_BYTES 96
+#define CONTAINER_CALLED_BYTES 80
 
 struct container {
 	char id[CONTAINER_ID_BYTES];
-	char *name;			   /* escaped; NULL: not known */
-	char label[CONTAINER_LABEL_BYTES]; /* what people read, escaped: "web (0123456789ab)" */
+	char *name; /* escaped; NULL: not known */
+	/* What people read, escaped: "web", or else the id; "web (0123456789ab)". */
+	char called[CONTAINER_CALLED_BYTES], label[CONTAINER_CALLED_BYTES + 16];
 	/* of processes that are not kept: */
 	uint64_t past_pythons, past_samples, past_cpu_ns;
 };

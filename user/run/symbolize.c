@@ -318,12 +318,12 @@ static uint32_t make_root(struct symbolizer *symbolizer, const struct process *p
 	char text[256];
 
 	if (symbolizer->by_container) {
-		snprintf(text, sizeof(text), "%s%s", container ? "container " : "host",
+		snprintf(text, sizeof(text), "%s%s", container ? "container " : "[host]",
 			 container ? container->label : "");
 		node = child_named(symbolizer, node, text);
 	} else if (symbolizer->by_process) {
 		snprintf(text, sizeof(text), "process %d (%s%s%s)", process->pid, process->command,
-			 container ? ", container " : "", container ? container->label : "");
+			 container ? ", container " : "", container ? container->called : "");
 		node = child_named(symbolizer, node, text);
 	}
 	if (symbolizer->by_thread && node != TRIE_FULL) {
