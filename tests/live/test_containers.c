@@ -169,14 +169,14 @@ GROUP_TEST(containers, told_apart)
 	start(pick("3.13", "debian"), "spin.py");
 	spin_in(make_group(top, "docker-" A ".scope"));
 	spin_in(make_group(make_group(top, "libpod-" B ".scope"), "container"));
-	put_docker(A, "web;1 \\033[31m");
+	put_docker(A, "web;1 \\u001b[31m");
 	snprintf(path, sizeof(path), "%s/report.json", scratch_folder(""));
 	service = service__profiled(
 		OPTIONS("-q", "-a", "-d", "2", "--by", "container", "--report", path, "--comm", "python3*"));
 	run = service__run(service);
 	check_profile(run, 0);
 	check(stacks__with(&run->stacks, "[host]") > 20, "host: %s", run->err);
-	check(strstr(run->err, "container  web;1") &&
+	check(strstr(run->err, "container  web;1 \\x1b[31m (0123456789ab): 1 process") &&
 		      strstr(run->err, "container  012398765432 (unnamed):") &&
 		      strstr(run->err, "none (host)"),
 	      "it says: %s", run->err);

@@ -54,7 +54,7 @@ struct look {
 
 static int open_below(int dir, const char *name, int flags)
 {
-	struct open_how how = {.flags = flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW,
+	struct open_how how = {.flags = flags | O_CLOEXEC | O_NOFOLLOW,
 			       .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH};
 
 	return syscall(SYS_openat2, dir, name, &how, sizeof(how));
@@ -79,7 +79,7 @@ static char *read_whole(int fd, size_t *len)
 
 static void read_file(struct look *look, int dir, const char *name, const char *called)
 {
-	int fd = open_below(dir, name, O_RDONLY);
+	int fd = open_below(dir, name, O_RDONLY | O_NONBLOCK);
 	size_t len = 0;
 	char *text = fd >= 0 ? read_whole(fd, &len) : NULL;
 
