@@ -77,7 +77,7 @@ static struct target *spin_in(const char *group)
 static void check_only(const struct run *run, const struct target *target)
 {
 	check_profile(run, 0);
-	check(of_process(run, target->pid, "spin") >= 20 &&
+	check(of_process(run, target->pid, "spin") >= 10 &&
 		      of_process(run, target->pid, NULL) == run->stacks.total,
 	      "process %d has %llu of %llu samples: %s", target->pid,
 	      (unsigned long long)of_process(run, target->pid, "spin"), (unsigned long long)run->stacks.total,
@@ -150,7 +150,7 @@ GROUP_TEST(containers, pods)
 	check_only(run_of("shop/log"), second);
 	run = run_of("6b1ff6e0-7a3c-4c55-8a4e-0f3a1c2d3e4f");
 	check_profile(run, 0);
-	check(of_process(run, first->pid, "spin") >= 20 && of_process(run, second->pid, "spin") >= 20,
+	check(of_process(run, first->pid, "spin") >= 10 && of_process(run, second->pid, "spin") >= 10,
 	      "the pod: %s", run->err);
 	put_docker(B, "web");
 	check_unknown("web", "2 may be meant: ");
@@ -175,7 +175,7 @@ GROUP_TEST(containers, told_apart)
 		OPTIONS("-q", "-a", "-d", "2", "--by", "container", "--report", path, "--comm", "python3*"));
 	run = service__run(service);
 	check_profile(run, 0);
-	check(stacks__with(&run->stacks, "[host]") > 20, "host: %s", run->err);
+	check(stacks__with(&run->stacks, "[host]") > 10, "host: %s", run->err);
 	check(strstr(run->err, "container  web;1 \\x1b[31m (0123456789ab): 1 process") &&
 		      strstr(run->err, "container  012398765432 (unnamed):") &&
 		      strstr(run->err, "none (host)"),
