@@ -6,9 +6,13 @@
 #include "groups.h"
 #include "service.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { FAILED = 1, NOT_PYTHON = 3 };
@@ -149,6 +153,41 @@ GROUP_TEST(cgroups, forks)
 	check(processes_with(run, "child") == 1, "%zu children: %s", processes_with(run, "child"), run->err);
 	check(stacks__with(&run->stacks, "child") > 10, "child has %llu samples: %s",
 	      (unsigned long long)stacks__with(&run->stacks, "child"), run->err);
+}
+
+/* Started in it by somebody outside, as some supervisors do: neither a fork of a member nor a move. */
+static pid_t spin_started_in(const char *group)
+{
+	struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD};
+	char line[2 * CHILD_PATH];
+	pid_t pid;
+
+	snprintf(line, sizeof(line), "exec %s -c 'while True: sum(range(200))' >/dev/null 2>&1",
+		 pick("3.14", "debian")->command);
+	args.cgroup = open(group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	if (!pid) {
+		execl("/bin/sh", "sh", "-c", line, NULL);
+		_exit(127);
+	}
+	close(args.cgroup);
+	check(pid > 0, "clone3: %s", strerror(errno));
+	return pid;
+}
+
+GROUP_TEST(cgroups, started_in_it)
+{
+	const char *group = make_group(unified_mount(), NULL);
+	struct target *first = spin_in(group);
+	struct service *service = service__profiled(OPTIONS("-q", "-v", "-d", "3", "--cgroup", group));
+	struct child *child = begin(service);
+	pid_t pid = spin_started_in(group);
+	struct run *run = service__finish(child, service);
+
+	check_profile(run, 0);
+	check_spins(run, first, 10);
+	check(of_process(run, pid, "<module>") >= 10, "process %d has %llu samples: %s", pid,
+	      (unsigned long long)of_process(run, pid, "<module>"), run->err);
 }
 
 /* With names that are to be escaped somewhere, one within the other, and asked for twice: each sample counts
