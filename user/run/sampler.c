@@ -346,8 +346,9 @@ static void close_events(struct sampler *sampler, size_t first, size_t end)
 
 	for (size_t i = first; i < end; i++)
 		close(sampler->events.items[i]);
-	memmove(sampler->events.items + first, sampler->events.items + end,
-		behind * sizeof(*sampler->events.items));
+	if (behind)
+		memmove(sampler->events.items + first, sampler->events.items + end,
+			behind * sizeof(*sampler->events.items));
 	sampler->events.len = first + behind;
 }
 
@@ -402,7 +403,7 @@ int sampler__watch_cgroups(struct sampler *sampler, const int *fds, size_t count
 {
 	int err;
 
-	close_events(sampler, 0, sampler->events.len);
+	sampler__stop(sampler);
 	sampler->watches_cpus = false;
 	sampler->cgroups = fds;
 	sampler->cgroup_count = count;
