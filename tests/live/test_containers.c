@@ -33,6 +33,7 @@ static void have_own_files(void)
 	      "no mount namespace: %s", strerror(errno));
 	mount_empty("/run");
 	mount_empty("/var/lib");
+	mount_empty("/home");
 }
 
 static void make_folders(char *path)
@@ -154,6 +155,26 @@ GROUP_TEST(containers, pods)
 	      "the pod: %s", run->err);
 	put_docker(B, "web");
 	check_unknown("web", "2 may be meant: ");
+}
+
+#define STORAGE "/.local/share/containers/storage/overlay-containers/containers.json"
+
+/* Users have containers, too; but what a user plants there instead of a file is not looked at. */
+GROUP_TEST(containers, files_of_users)
+{
+	struct target *target;
+
+	have_own_files();
+	target = spin_in(make_group(make_group(unified_mount(), NULL), "libpod-" A ".scope"));
+	put_file("[{\"id\":\"" A "\",\"names\":[\"shop\"]}]", "/home/bob" STORAGE);
+	put_file("", "/home/eve/.local/share/docker/containers/" A "/x");
+	put_file("", "/home/eve/.local/share/containers/storage/overlay-containers/x");
+	check(!mkfifo("/home/eve/.local/share/docker/containers/" A "/config.v2.json", 0644), "mkfifo: %s",
+	      strerror(errno));
+	check_only(run_of("shop"), target);
+	check(!rename("/home/bob" STORAGE, "/home/file"), "rename: %s", strerror(errno));
+	check(!symlink("/home/file", "/home/eve" STORAGE), "symlink: %s", strerror(errno));
+	check_unknown("shop", "no process is in a container");
 }
 
 /* Everything, by the container that it is in. */
