@@ -183,12 +183,12 @@ GROUP_TEST(containers, told_apart)
 	const char *top, *report = NULL;
 	struct service *service;
 	struct run *run;
-	char path[CHILD_PATH];
+	char path[CHILD_PATH], of_web[16];
 
 	have_own_files();
 	top = make_group(unified_mount(), NULL);
 	start(pick("3.13", "debian"), "spin.py");
-	spin_in(make_group(top, "docker-" A ".scope"));
+	snprintf(of_web, sizeof(of_web), "%d", spin_in(make_group(top, "docker-" A ".scope"))->pid);
 	spin_in(make_group(make_group(top, "libpod-" B ".scope"), "container"));
 	put_docker(A, "web;1 \\u001b[31m");
 	snprintf(path, sizeof(path), "%s/report.json", scratch_folder(""));
@@ -201,6 +201,10 @@ GROUP_TEST(containers, told_apart)
 		      strstr(run->err, "container  012398765432 (unnamed):") &&
 		      strstr(run->err, "none (host)"),
 	      "it says: %s", run->err);
+	run = service__run(service__profiled(OPTIONS("-q", "-d", "1", "--by", "container", "-p", of_web)));
+	check_profile(run, 0);
+	check(stacks__with(&run->stacks, "container web\\x3b1 \\\\x1b[31m") == run->stacks.total,
+	      "of one process: %s", run->err);
 	report = read_text(path);
 	check(strstr(report, "\"id\": \"" A "\", \"name\": \"web;1"), "the report has: %s", report);
 	check(strstr(report, "\"id\": \"" B "\", \"name\": null"), "the report has: %s", report);

@@ -250,6 +250,8 @@ static enum session_error attach_processes(struct session *session)
 			return error;
 		if (process->attached)
 			warn_of_missing_marker(session, process);
+		if (process->attached && tells_containers(session))
+			process->container = containers__of(&session->containers, process->pid);
 	}
 	return SESSION_OK;
 }
