@@ -235,8 +235,13 @@ Test(container_names, containerd)
 	read_text(CONTAINER_FILE_NERDCTL, A "\n", "cache");
 	cr_expect_eq(names.items.len, 3);
 	read_text(CONTAINER_FILE_NERDCTL, "0123", "short");
-	read_text(CONTAINER_FILE_CONTAINERD, "{\"annotations\":{}}", A);
+	read_text(CONTAINER_FILE_CONTAINERD, "{\"annotations\":{},\"linux\":{\"cgroupsPath\":\"/x\"}}", A);
 	cr_expect_eq(names.items.len, 3);
+	read_text(CONTAINER_FILE_CONTAINERD, "{\"linux\":{\"cgroupsPath\":\"/default/web\"}}", "web");
+	cr_assert_eq(names.items.len, 4);
+	cr_expect_str_eq(names.items.items[3].cgroup, "/default/web");
+	read_text(CONTAINER_FILE_CONTAINERD, "{\"linux\":{\"cgroupsPath\":\"/\"}}", "web");
+	cr_expect_eq(names.items.len, 4);
 }
 
 Test(container_names, oci)

@@ -146,21 +146,31 @@ static int take_storage(struct container_names *names, struct json_object *root)
 	return err;
 }
 
+/* A path, and not that of the root, where it has none of its own. */
+static bool is_cgroup(const char *path)
+{
+	return path && path[0] == '/' && path[1];
+}
+
 static int take_containerd(struct container_names *names, struct json_object *root, const char *id)
 {
 	struct json_object *notes = member(root, "annotations");
 	const char *name = text_of(member(notes, "io.kubernetes.cri.container-name"));
 	const char *pod = text_of(member(notes, "io.kubernetes.cri.sandbox-name"));
 	const char *space = text_of(member(notes, "io.kubernetes.cri.sandbox-namespace"));
+	const char *cgroup = text_of(member(member(root, "linux"), "cgroupsPath"));
+	struct container_name found = {.id = (char *)id, .from = "containerd"};
 	char joined[3 * TEXT_MAX];
 
-	if (name && pod && space)
+	if (name && pod && space) {
 		snprintf(joined, sizeof(joined), "%s/%s/%s", space, pod, name);
-	else if ((name = name ?: text_of(member(notes, "nerdctl/name"))))
-		snprintf(joined, sizeof(joined), "%s", name);
-	else
-		return 0;
-	return add(names, (struct container_name){.id = (char *)id, .name = joined, .from = "containerd"});
+		found.name = joined;
+	} else {
+		found.name = (char *)(name ?: text_of(member(notes, "nerdctl/name")));
+	}
+	if (is_cgroup(cgroup) && !container__is_id(id, strlen(id)))
+		found.cgroup = (char *)cgroup;
+	return found.name || found.cgroup ? add(names, found) : 0;
 }
 
 static int take_runc(struct container_names *names, struct json_object *root)
@@ -176,8 +186,7 @@ static int take_crun(struct container_names *names, struct json_object *root, co
 {
 	const char *path = text_of(member(root, "cgroup-path"));
 
-	/* Without cgroups it is that of whoever started it. */
-	if (!path || *path != '/' || !path[1])
+	if (!is_cgroup(path))
 		return 0;
 	return add(names,
 		   (struct container_name){.id = (char *)id,
