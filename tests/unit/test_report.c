@@ -304,6 +304,37 @@ Test(report, processes_of_the_past)
 	expect_part("\n             and 7 processes more, not known how much, before ending\n", true);
 }
 
+Test(report, containers)
+{
+	struct container web = {.id = "0123456789abcdef", .name = "web", .label = "web (0123456789ab)"};
+	struct report_container sums[] = {{&web, 2, 300, 3000000000}, {NULL, 1, 1, 1000000000}};
+
+	report.counts.samples = 301;
+	report.followed = true;
+	report.left = 2;
+	report.containers = sums;
+	report.container_count = 2;
+	processes[0].container = &web;
+	expect_part("  container  web (0123456789ab): 2 processes, 300 samples, 3.000 s of CPU\n"
+		    "  container  none (host): 1 process, 1 sample, 1.000 s of CPU\n"
+		    "  left       2 processes while profiled, by being put into another cgroup\n",
+		    true);
+	text.len = 0;
+	report__format_json(&report, &text);
+	buf__addc(&text, '\0');
+	cr_expect(strstr(text.data, "\"execs\": 0, \"container\": \"0123456789abcdef\","), "%s", text.data);
+	cr_expect(strstr(text.data,
+			 "\"containers\": [{\"processes\": 2, \"id\": \"0123456789abcdef\", "
+			 "\"name\": \"web\", \"samples\": 300, \"cpu_s\": 3.000000}, {\"processes\": 1, "
+			 "\"id\": null, \"name\": null, \"samples\": 1, \"cpu_s\": 1.000000}], "
+			 "\"processes_left\": 2"),
+		  "%s", text.data);
+	/* Where nobody is in one, nothing is said of them. */
+	report.containers = &sums[1];
+	report.container_count = 1;
+	expect_part("container", false);
+}
+
 /* For programs: one object, whatever the target is called. */
 Test(report, as_json)
 {
