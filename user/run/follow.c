@@ -12,7 +12,6 @@
 #include "os/tree.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -30,14 +29,22 @@
 /* One that is starting is ready soon, or else something holds it up. */
 #define STARTING_NS	 (2 * MS)
 #define STARTING_RETRIES 100
+#define STARTING_LONG	 120 /* it is set up for Python, but nobody uses it */
+#define STARTING_SLOW_NS (5 * SECOND)
 #define COMMAND_RETRIES	 10
 /* One that was found and is still none is something else. It may load Python one day. */
 #define RETRIES_QUICK 10
-#define RETRY_SLOW_NS (5 * SECOND)
+#define RETRIES_TOLD  6 /* where the kernel side tells of new code */
+#define RETRY_SLOW_NS SECOND
+#define LOOK_NS	      (20 * MS) /* from that on: there is more to come */
 
 #define POLLS_SETTLED 10	  /* polls to each look whether one that is attached has called exec */
 #define NUMBERS_MAX  4096	  /* new ones that are looked at one by one */
 #define LINGER_NS    (SECOND / 2) /* from the end of a process to the last of its samples */
+#define SWEEP_NS     (SECOND / 2)
+#define SCAN_NS	     (SECOND / 4) /* between passes over /proc, at least */
+#define CPU_NS	     (SECOND / 10) /* between looks at CPU times, without BPF */
+#define SHARE	     50 /* passes that are repeated take one part in this many of a CPU at most */
 #define SCANS_MAX    8
 #define WARNINGS_MAX 5
 
@@ -64,12 +71,33 @@ static void flush(struct follower *follower)
 	note_error(follower, symbolizer__flush_batch(follower->symbolizer));
 }
 
+/* When to look again whether it is Python. */
+static void retry_at(struct follower *follower, struct process *process, uint64_t when)
+{
+	process->retry_ns = when;
+	follower->retry_ns = min_u64(follower->retry_ns, when);
+}
+
+/* Not at once again if the last one, that began then, took long. */
+static uint64_t next_pass(uint64_t began_ns, uint64_t pause_ns)
+{
+	uint64_t now = now_ns();
+
+	return now + max_u64(pause_ns, (now - began_ns) * SHARE);
+}
+
 int follower__take(struct follower *follower, struct process *process)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uintptr_t)process};
 	int err = processes__add(&follower->processes, process);
 
 	process->no_slot = follower->config.no_slot;
+	process->since_ns = now_ns();
+	if (!err && process->pidfd < 0 && !process->gone && !follower->unwatched) {
+		follower->unwatched = true;
+		log_warn("there are more processes than file descriptors (RLIMIT_NOFILE, ulimit -n): "
+			 "ends of some are noticed later");
+	}
 	if (err || process->pidfd < 0)
 		return err;
 	/* Without it the process is found to be gone when it is read. */
@@ -110,18 +138,41 @@ void follower__exec(struct follower *follower, struct process *process)
 	if (!follows(follower))
 		engine__watch_threads(follower->engine);
 	process->retries = 0;
-	process->retry_ns = now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS);
+	process->code_bytes = 0;
+	retry_at(follower, process, now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS));
 }
 
 void follower__exit(struct follower *follower, struct process *process)
 {
 	if (process->exited)
 		return;
-	follower->cpu_unknown += !process__update_cpu(process);
+	process->cpu_known |= process__update_cpu(process);
+	follower->cpu_unknown += !process->cpu_known;
 	engine__remove(follower->engine, process); /* the pid can come again */
-	if (process->pidfd >= 0)
+	if (process->pidfd >= 0) {
 		epoll_ctl(follower->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
+		close(process->pidfd);
+		process->pidfd = -1;
+	}
 	processes__end(&follower->processes, process, now_ns());
+}
+
+/* The kernel side saw the end, and knows what it used up to then. */
+static void take_end(struct follower *follower, struct process *process, const struct pbp_process *record)
+{
+	if (!process || record->time_ns < process->since_ns)
+		return;
+	process->cpu_end_ns = max_u64(process->cpu_end_ns, record->cpu_ns);
+	follower->cpu_unknown -= process->exited && !process->cpu_known;
+	process->cpu_known = true;
+	follower__exit(follower, process);
+}
+
+void follower__update_cpu(struct follower *follower)
+{
+	for (size_t i = 0; i < follower->processes.items.len; i++)
+		if (!follower->processes.items.items[i]->exited)
+			process__update_cpu(follower->processes.items.items[i]);
 }
 
 /* What its parent is, it is too: if it has called no exec since, as far as can be told. */
@@ -137,20 +188,13 @@ static bool is_fork_of(const struct process *process, const struct process *pare
 	return err ? epoch != 0 : own == parents;
 }
 
-static bool lives(const struct process *process)
-{
-	struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
-
-	return process->pidfd >= 0 && !poll(&end, 1, 0);
-}
-
 /* `epoch`: as the kernel side, which samples it already, was told of it; 0: it was found by us. */
 static void found(struct follower *follower, pid_t pid, struct process *parent, uint32_t epoch, bool is_new)
 {
 	struct process *process = processes__find(&follower->processes, pid);
 	int err;
 
-	if (process && !process->exited && lives(process))
+	if (process && !process->exited && process__lives(process))
 		return; /* a pass over /proc came first */
 	if (process) {
 		flush(follower); /* the samples up to now are those of the one that had the pid before */
@@ -182,7 +226,7 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 		process->epoch = process->target.layout.epoch = epoch;
 	if (is_fork_of(process, parent, epoch))
 		process__inherit(process, parent, process->epoch);
-	process->retry_ns = now_ns() + (is_new ? STARTING_NS : 0);
+	retry_at(follower, process, now_ns() + (is_new ? STARTING_NS : 0));
 	process->retries = is_new ? 0 : RETRIES_QUICK; /* it has had the time to become what it is */
 	if (process->gone)
 		follower__exit(follower, process);
@@ -190,13 +234,20 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 		err = follower__set_target(follower, process);
 	else if (!epoch)
 		err = engine__add(follower->engine, process);
-	if (err && err != -ESRCH)
+	if (err == -E2BIG) {
+		follower->beyond++;
+		follower__exit(follower, process);
+	} else if (err && err != -ESRCH) {
 		log_dbg("follow", "process %d: %s", pid, strerror(-err));
+	}
 }
+
+static void look(struct follower *follower, struct process *process, pid_t pid);
 
 void follower__handle(struct follower *follower, const struct pbp_process *record)
 {
 	struct process *process = processes__find(&follower->processes, record->tgid);
+	bool is_new = record->type == PBP_FORK || (record->type == PBP_EXEC && !process);
 
 	/* It has ended since, and was not what it was forked from. */
 	if (record->type == PBP_EXEC && process && process->exited && process->inherited)
@@ -204,10 +255,17 @@ void follower__handle(struct follower *follower, const struct pbp_process *recor
 	if (record->type == PBP_FORK)
 		found(follower, record->tgid, processes__find(&follower->processes, record->parent),
 		      record->epoch, true);
+	else if (record->type == PBP_EXIT)
+		take_end(follower, process, record);
+	else if (record->type == PBP_LOOK)
+		look(follower, process, record->tgid);
 	else if (process && !process->exited)
 		follower__exec(follower, process);
 	else if (follower->config.all)
 		found(follower, record->tgid, NULL, 0, true);
+	process = processes__find(&follower->processes, record->tgid);
+	if (is_new && process)
+		process->since_ns = min_u64(process->since_ns, record->time_ns);
 }
 
 /* --- looking for Python --- */
@@ -223,8 +281,26 @@ static void warn(struct follower *follower, const struct process *process, const
 static void give_up(struct follower *follower, struct process *process)
 {
 	process->retry_ns = UINT64_MAX;
-	if (follower->config.all && !process->asked_for && !process->python)
-		follower__exit(follower, process);
+	if (!follower->config.all || process->asked_for || process->python)
+		return;
+	if (!follower->engine->sampler)
+		strangers__add(&follower->strangers, process->pid);
+	follower__exit(follower, process);
+}
+
+/* As long as it may just be starting, then when it has other code than it had, which the kernel side tells. */
+static void schedule_other(struct follower *follower, struct process *process, uint64_t now, uint32_t retries)
+{
+	bool is_told = follower->engine->sampler;
+
+	if (process->asked_for && !process->python && retries < COMMAND_RETRIES)
+		retry_at(follower, process, now + STARTING_NS); /* a command that was just started */
+	else if (retries < (is_told ? RETRIES_TOLD : RETRIES_QUICK))
+		retry_at(follower, process, now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << retries));
+	else if (follower->config.all && !process->asked_for)
+		give_up(follower, process);
+	else
+		retry_at(follower, process, is_told ? UINT64_MAX : now + RETRY_SLOW_NS);
 }
 
 static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)
@@ -242,19 +318,14 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 		give_up(follower, process);
 		return;
 	case PY_ATTACH_STARTING:
-		process->retry_ns = now + (retries < STARTING_RETRIES ? STARTING_NS : RETRY_MOST_NS);
+		retry_at(follower, process,
+			 now + (retries < STARTING_RETRIES ? STARTING_NS
+				: retries < STARTING_LONG  ? RETRY_MOST_NS
+							   : STARTING_SLOW_NS));
 		return;
 	default:
-		break;
+		schedule_other(follower, process, now, retries);
 	}
-	process->retry_ns = now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << min_u64(retries, 16));
-	if (process->asked_for && !process->python && retries < COMMAND_RETRIES)
-		process->retry_ns = now + STARTING_NS; /* a command that was just started */
-	if (process->asked_for || retries < RETRIES_QUICK)
-		return;
-	process->retry_ns = now + RETRY_SLOW_NS;
-	if (follower->config.all)
-		give_up(follower, process);
 }
 
 /*
@@ -281,12 +352,27 @@ static bool is_wanted(const struct follower *follower, const struct process *pro
 	       !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
 }
 
+/* Since it was found to be no Python; a look takes much longer than this. */
+static bool has_new_code(struct process *process)
+{
+	uint64_t bytes = 0, before = process->code_bytes;
+
+	if (process->error != PY_ATTACH_NOT_PYTHON)
+		return true;
+	process->code_bytes = proc__code_bytes(process->pid, &bytes) ? 0 : bytes;
+	return !before || process->code_bytes != before;
+}
+
 static void attach(struct follower *follower, struct process *process)
 {
 	bool was_python = process->python;
 	char reason[512];
 	int err;
 
+	if (!has_new_code(process)) {
+		schedule(follower, process, now_ns(), "");
+		return;
+	}
 	if (process__attach(process, reason, sizeof(reason)) == PY_ATTACH_OK && is_starting(process)) {
 		process->attached = false;
 		process->python = was_python;
@@ -317,14 +403,45 @@ static bool wants_python(const struct process *process)
 
 static void retry(struct follower *follower, uint64_t now)
 {
+	bool is_late = false;
+
+	if (now < follower->retry_ns)
+		return;
+	follower->retry_ns = UINT64_MAX;
 	for (size_t i = 0; i < follower->processes.items.len; i++) {
 		struct process *process = follower->processes.items.items[i];
 
-		if (!wants_python(process) || now < process->retry_ns)
+		if (!wants_python(process))
 			continue;
-		attach(follower, process);
-		if (now_ns() - now > TURN_NS)
-			break;
+		if (now >= process->retry_ns && !is_late) {
+			attach(follower, process);
+			is_late = now_ns() - now > TURN_NS;
+		}
+		if (wants_python(process))
+			follower->retry_ns = min_u64(follower->retry_ns, process->retry_ns);
+	}
+}
+
+/* One that nobody follows is only taken up if it is Python, so that it is not counted each time. */
+static bool is_python(struct follower *follower, pid_t pid)
+{
+	struct process process = {.pid = pid};
+	enum py_attach_error error;
+	char reason[512];
+
+	error = py_target__open(&process.target, pid, reason, sizeof(reason));
+	return (error == PY_ATTACH_OK || error == PY_ATTACH_STARTING) && is_wanted(follower, &process);
+}
+
+/* It has loaded something. */
+static void look(struct follower *follower, struct process *process, pid_t pid)
+{
+	if (process && !process->exited) {
+		process->code_bytes = 0;
+		if (wants_python(process))
+			retry_at(follower, process, min_u64(process->retry_ns, now_ns() + LOOK_NS));
+	} else if (follower->config.all && pid != getpid() && is_python(follower, pid)) {
+		found(follower, pid, NULL, 0, false);
 	}
 }
 
@@ -367,6 +484,7 @@ void follower__scan(struct follower *follower)
 	if (!follows(follower))
 		return;
 	follower->last_pid = tree__last_pid();
+	follower->scan_ns = now_ns();
 	/* Until there is none that was not there before: what starts from then on is told by the kernel side.
 	 */
 	do {
@@ -383,6 +501,7 @@ void follower__scan(struct follower *follower)
 			find_children(follower, &tree);
 		tree__free(&tree);
 	} while (follower->processes.items.len != before && !follower->config.all && ++scans < SCANS_MAX);
+	follower->scan_ns = next_pass(follower->scan_ns, SCAN_NS);
 }
 
 /* May it call exec any moment, so that it is to be looked at often? */
@@ -437,55 +556,83 @@ static void look_for_new(struct follower *follower)
 
 /* --- turns --- */
 
-static void make_up_for_lost(struct follower *follower)
+/* Those without a pidfd, whose end may not have been told. */
+static void look_for_ends(struct follower *follower)
+{
+	for (size_t i = 0; i < follower->processes.items.len && follower->unwatched; i++) {
+		struct process *process = follower->processes.items.items[i];
+
+		if (process->pidfd < 0 && !process->exited && !process__lives(process))
+			follower__exit(follower, process);
+	}
+}
+
+static void make_up_for_lost(struct follower *follower, uint64_t now)
 {
 	uint64_t lost = engine__lost_processes(follower->engine);
 
-	if (lost == follower->lost)
+	if (lost == follower->lost || now < follower->scan_ns)
 		return;
 	follower->lost = lost;
+	look_for_ends(follower);
 	follower__scan(follower);
 }
 
-static void forget(void *context, struct process *process)
+/* What the kernel side tells otherwise. */
+static void poll_processes(struct follower *follower, uint64_t now)
+{
+	pid_t pid;
+
+	look_for_execs(follower);
+	if (follows(follower))
+		look_for_new(follower);
+	if (now >= follower->cpu_ns) {
+		follower__update_cpu(follower);
+		look_for_ends(follower);
+		follower->cpu_ns = next_pass(now, CPU_NS);
+	}
+	while ((pid = strangers__next(&follower->strangers, now)))
+		look(follower, processes__find(&follower->processes, pid), pid);
+	follower->poll_ns = next_pass(now, POLL_NS);
+}
+
+static void forget(void *context)
 {
 	struct follower *follower = context;
 
-	symbolizer__forget(follower->symbolizer, process);
+	symbolizer__forget_over(follower->symbolizer);
 }
 
 void follower__turn(struct follower *follower, uint64_t now)
 {
-	if (!follower->engine->sampler && now >= follower->poll_ns) {
-		follower->poll_ns = now + POLL_NS;
-		look_for_execs(follower);
-		if (follows(follower))
-			look_for_new(follower);
-	}
+	if (!follower->engine->sampler && now >= follower->poll_ns)
+		poll_processes(follower, now);
 	if (follows(follower))
-		make_up_for_lost(follower);
+		make_up_for_lost(follower, now);
 	retry(follower, now);
-	if (now > LINGER_NS)
-		processes__sweep(&follower->processes, now - LINGER_NS, forget, follower);
+	if (now < follower->sweep_ns)
+		return;
+	follower->sweep_ns = now + SWEEP_NS;
+	processes__sweep(&follower->processes, now - min_u64(now, LINGER_NS), forget, follower);
+}
+
+static bool polls(const struct follower *follower)
+{
+	if (follower->engine->sampler || follows(follower) || follower->config.command)
+		return !follower->engine->sampler;
+	for (size_t i = 0; i < follower->processes.items.len; i++)
+		if (wants_python(follower->processes.items.items[i]))
+			return true;
+	return false;
 }
 
 uint64_t follower__next_ns(const struct follower *follower)
 {
-	bool polls = follows(follower) || follower->config.command;
-	uint64_t next = UINT64_MAX;
-
-	for (size_t i = 0; i < follower->processes.items.len; i++) {
-		const struct process *process = follower->processes.items.items[i];
-
-		if (!wants_python(process))
-			continue;
-		next = min_u64(next, process->retry_ns);
-		polls = true;
-	}
-	return polls && !follower->engine->sampler ? min_u64(next, follower->poll_ns) : next;
+	return polls(follower) ? min_u64(follower->retry_ns, follower->poll_ns) : follower->retry_ns;
 }
 
 void follower__free(struct follower *follower)
 {
 	processes__free(&follower->processes);
+	strangers__free(&follower->strangers);
 }

@@ -10,6 +10,7 @@
 #include "os/filter.h"
 #include "run/engine.h"
 #include "run/processes.h"
+#include "run/strangers.h"
 #include "run/symbolize.h"
 
 #include <stdbool.h>
@@ -26,16 +27,20 @@ struct follow_config {
 struct follower {
 	struct follow_config config;
 	struct processes processes;
+	struct strangers strangers; /* without BPF: what was no Python */
 	struct engine *engine; /* borrowed, as the next two */
 	struct symbolizer *symbolizer;
 	struct strtab *strings;
 	int epoll_fd;
 	pid_t last_pid; /* without BPF: tasks up to this one are known */
-	uint64_t poll_ns;
+	uint64_t poll_ns, retry_ns, sweep_ns, scan_ns; /* when each is due; of those that wait, the first */
 	uint32_t polls;
+	uint64_t cpu_ns; /* without BPF: when CPU times are to be looked at again */
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
+	uint64_t beyond;      /* ... since there are too many */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
+	bool unwatched;	      /* there are processes without a pidfd */
 	int err;	      /* out of memory and the like: the end of the run */
 };
 
@@ -48,11 +53,13 @@ int follower__take(struct follower *follower, struct process *process);
 /* Looks for processes that there are already: to be called once those are sampled that start them. */
 void follower__scan(struct follower *follower);
 
-/* What a record of the engine says (PBP_EXEC, PBP_FORK). */
+/* What a record of the engine says (PBP_EXEC, PBP_FORK, PBP_EXIT, PBP_LOOK). */
 void follower__handle(struct follower *follower, const struct pbp_process *record);
 /* It has become another program. */
 void follower__exec(struct follower *follower, struct process *process);
 void follower__exit(struct follower *follower, struct process *process);
+/* Looks at the CPU time of every process. */
+void follower__update_cpu(struct follower *follower);
 
 /* Tells the engine how a process that was attached is to be walked. 0 or -errno. */
 int follower__set_target(struct follower *follower, struct process *process);

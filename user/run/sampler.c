@@ -35,7 +35,8 @@
 #define RING_BYTES_MAX (8u << 20)
 
 /* What vmlinux/vmlinux.h has CO-RE relocate. */
-static const char *const KERNEL_TYPES[] = {"pid", "thread_struct", "task_struct", "perf_event"};
+static const char *const KERNEL_TYPES[] = {"pid", "thread_struct", "task_struct", "perf_event",
+					  "mm_struct", "sched_entity", "signal_struct"};
 
 struct sampler {
 	struct pybpfprof_bpf *skel;
@@ -432,18 +433,22 @@ int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *cont
 	return err < 0 && !*more ? err : (int)sampler->drained;
 }
 
+uint64_t sampler__counter(const struct sampler *sampler, enum pbp_counter counter)
+{
+	uint64_t *values = sampler->per_cpu, sum = 0;
+	uint32_t key = counter;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(sampler->skel->maps.counters), &key, values))
+		return 0;
+	for (int cpu = 0; cpu < sampler->cpus; cpu++)
+		sum += values[cpu];
+	return sum;
+}
+
 void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT])
 {
-	uint64_t *values = sampler->per_cpu;
-	int fd = bpf_map__fd(sampler->skel->maps.counters);
-
-	for (uint32_t counter = 0; counter < PBP_COUNTER_COUNT; counter++) {
-		out[counter] = 0;
-		if (bpf_map_lookup_elem(fd, &counter, values))
-			continue;
-		for (int cpu = 0; cpu < sampler->cpus; cpu++)
-			out[counter] += values[cpu];
-	}
+	for (int counter = 0; counter < PBP_COUNTER_COUNT; counter++)
+		out[counter] = sampler__counter(sampler, counter);
 }
 
 const char *sampler__kernel_notes(const struct sampler *sampler)

@@ -89,6 +89,8 @@ int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *cont
 /* Sum over CPUs of every enum pbp_counter. */
 void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT]);
 
+uint64_t sampler__counter(const struct sampler *sampler, enum pbp_counter counter);
+
 /* Mean time of one run of the BPF program, in ns; 0 = not measured. */
 uint64_t sampler__mean_tick_ns(const struct sampler *sampler);
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Processes that were no Python when they were looked at, and how much code they had mapped then: one that has loaded
+ * something since may be. For when there is no kernel side to tell (bpf/look.bpf.h).
+ */
+#pragma once
+
+#include "base/hmap.h"
+#include "base/vec.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct strangers {
+	struct hmap code_bytes; /* by pid; 0: not looked at since it was added */
+	VEC(pid_t) pass;	/* those that this pass has still to look at */
+	uint64_t next_ns;	/* when another one begins */
+};
+
+void strangers__add(struct strangers *strangers, pid_t pid);
+/*
+ * One that has changed, 0: none (yet). A pass over all begins once a second, or less often if they are many, and goes on
+ * from call to call, some at a time.
+ */
+pid_t strangers__next(struct strangers *strangers, uint64_t now);
+void strangers__free(struct strangers *strangers);
