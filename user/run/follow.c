@@ -401,6 +401,17 @@ static bool wants_python(const struct process *process)
 	return !process->attached && !process->exited;
 }
 
+/* For scripts/bench; in the words of a shell that asked for the time before. */
+static void note_settled(struct follower *follower)
+{
+	struct timespec time;
+
+	follower->settled = true;
+	clock_gettime(CLOCK_REALTIME, &time);
+	log_dbg("follow", "all %zu processes were looked at by %lld.%06ld", processes__alive(&follower->processes),
+		(long long)time.tv_sec, time.tv_nsec / 1000);
+}
+
 static void retry(struct follower *follower, uint64_t now)
 {
 	bool is_late = false;
@@ -420,6 +431,8 @@ static void retry(struct follower *follower, uint64_t now)
 		if (wants_python(process))
 			follower->retry_ns = min_u64(follower->retry_ns, process->retry_ns);
 	}
+	if (!follower->settled && follower->retry_ns > now)
+		note_settled(follower);
 }
 
 /* One that nobody follows is only taken up if it is Python, so that it is not counted each time. */

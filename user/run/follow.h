@@ -41,6 +41,7 @@ struct follower {
 	uint64_t beyond;      /* ... since there are too many */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
 	bool unwatched;	      /* there are processes without a pidfd */
+	bool settled;	      /* all that was there at the start has been looked at */
 	int err;	      /* out of memory and the like: the end of the run */
 };
 

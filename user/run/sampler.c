@@ -30,7 +30,7 @@
 #include "pybpfprof.skel.h"
 
 #define DRAIN_BYTES    (2u << 20) /* handed over at once */
-#define TARGETS_MAX    16384	  /* alive at one time, where they are followed */
+#define CPUS_MAX       65536
 #define RING_BYTES_MIN (512u << 10)
 #define RING_BYTES_MAX (8u << 20)
 
@@ -43,7 +43,8 @@ struct sampler {
 	struct ring_buffer *ring;
 	struct bpf_program *program;
 	uint64_t period_ns;
-	int cpus;
+	int cpus;	/* that there can be ... */
+	size_t cpus_end; /* ... whose numbers are all less than this */
 	bool watches_cpus;
 	bool *watched;	   /* CPUs that have a timer; it goes when the CPU does */
 	bool *online_now;  /* working memory of the same size */
@@ -129,10 +130,10 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	skel->rodata->follow_forks = config->follow;
 	skel->rodata->tell_execs = config->tell_execs;
 	if (config->follow)
-		bpf_map__set_max_entries(skel->maps.targets, TARGETS_MAX);
+		bpf_map__set_max_entries(skel->maps.targets, SAMPLER_TARGETS_MAX);
 	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES)
 						      : sampler_frame_budget(config->rate_hz);
-	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus);
+	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus_end);
 	bpf_map__set_max_entries(skel->maps.events, ring_bytes(config->rate_hz));
 }
 
@@ -241,9 +242,10 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 	sampler->cpus = libbpf_num_possible_cpus();
 	if (sampler->cpus < 1)
 		sampler->cpus = 1;
+	sampler->cpus_end = max_u64(min_u64(cpus__end(), CPUS_MAX), sampler->cpus);
 	sampler->per_cpu = calloc(sampler->cpus, sizeof(*sampler->per_cpu));
-	sampler->watched = calloc(2 * sampler->cpus, sizeof(*sampler->watched));
-	sampler->online_now = sampler->watched + sampler->cpus;
+	sampler->watched = calloc(2 * sampler->cpus_end, sizeof(*sampler->watched));
+	sampler->online_now = sampler->watched + sampler->cpus_end;
 	err = sampler->per_cpu && sampler->watched ? load(sampler, config, reason, reason_size) : -ENOMEM;
 	if (err) {
 		sampler__close(sampler);
@@ -351,9 +353,9 @@ static void close_events(struct sampler *sampler, size_t first, size_t end)
 static int open_cpu_events(struct sampler *sampler)
 {
 	bool *online = sampler->online_now, *watched = sampler->watched;
-	int err = cpus__online(online, sampler->cpus);
+	int err = cpus__online(online, sampler->cpus_end);
 
-	for (int cpu = 0; cpu < sampler->cpus && !err; cpu++) {
+	for (size_t cpu = 0; cpu < sampler->cpus_end && !err; cpu++) {
 		if (online[cpu] && !watched[cpu])
 			err = open_event(sampler, -1, cpu);
 		if (err == -ENODEV) /* it has just gone */
@@ -370,7 +372,7 @@ int sampler__watch_cpus(struct sampler *sampler)
 
 	if (sampler->watches_cpus)
 		return 0;
-	memset(sampler->watched, 0, sampler->cpus);
+	memset(sampler->watched, 0, sampler->cpus_end);
 	err = open_cpu_events(sampler);
 	if (err) {
 		close_events(sampler, on_threads, sampler->events.len);

@@ -34,6 +34,8 @@ struct sampler_config {
 
 struct sampler;
 
+#define SAMPLER_TARGETS_MAX 16384 /* processes at one time, where they are followed */
+
 /* 1 % of a CPU over the cost of a frame at this rate, within PBP_MIN_FRAMES..PBP_MAX_FRAMES. */
 uint32_t sampler_frame_budget(uint32_t rate_hz);
 
