@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "os/proc.h"
 #include "os/tree.h"
+#include "run/follow_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +37,6 @@
 #define RETRIES_QUICK 10
 #define RETRIES_TOLD  6 /* where the kernel side tells of new code */
 #define RETRY_SLOW_NS SECOND
-#define LOOK_NS	      (20 * MS) /* from that on: there is more to come */
 
 #define POLLS_SETTLED 10	  /* polls to each look whether one that is attached has called exec */
 #define NUMBERS_MAX  4096	  /* new ones that are looked at one by one */
@@ -48,7 +48,7 @@
 #define SCANS_MAX    8
 #define WARNINGS_MAX 5
 
-static uint64_t now_ns(void)
+uint64_t follow_now_ns(void)
 {
 	struct timespec time;
 
@@ -71,8 +71,7 @@ static void flush(struct follower *follower)
 	note_error(follower, symbolizer__flush_batch(follower->symbolizer));
 }
 
-/* When to look again whether it is Python. */
-static void retry_at(struct follower *follower, struct process *process, uint64_t when)
+void follow_retry_at(struct follower *follower, struct process *process, uint64_t when)
 {
 	process->retry_ns = when;
 	follower->retry_ns = min_u64(follower->retry_ns, when);
@@ -81,7 +80,7 @@ static void retry_at(struct follower *follower, struct process *process, uint64_
 /* Not at once again if the last one, that began then, took long. */
 static uint64_t next_pass(uint64_t began_ns, uint64_t pause_ns)
 {
-	uint64_t now = now_ns();
+	uint64_t now = follow_now_ns();
 
 	return now + max_u64(pause_ns, (now - began_ns) * SHARE);
 }
@@ -92,7 +91,6 @@ int follower__take(struct follower *follower, struct process *process)
 	int err = processes__add(&follower->processes, process);
 
 	process->no_slot = follower->config.no_slot;
-	process->since_ns = now_ns();
 	if (!err && process->pidfd < 0 && !process->gone && !follower->unwatched) {
 		follower->unwatched = true;
 		log_warn("there are more processes than file descriptors (RLIMIT_NOFILE, ulimit -n): "
@@ -110,7 +108,7 @@ int follower__set_target(struct follower *follower, struct process *process)
 {
 	int err = engine__set_target(follower->engine, process);
 
-	process->set_ns = now_ns();
+	process->set_ns = follow_now_ns();
 	if (!err && !process->inherited && !py_target__is_alive(&process->target))
 		follower__exec(follower, process);
 	return err;
@@ -139,7 +137,7 @@ void follower__exec(struct follower *follower, struct process *process)
 		engine__watch_threads(follower->engine);
 	process->retries = 0;
 	process->code_bytes = 0;
-	retry_at(follower, process, now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS));
+	follow_retry_at(follower, process, follow_now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS));
 }
 
 void follower__exit(struct follower *follower, struct process *process)
@@ -154,25 +152,7 @@ void follower__exit(struct follower *follower, struct process *process)
 		close(process->pidfd);
 		process->pidfd = -1;
 	}
-	processes__end(&follower->processes, process, now_ns());
-}
-
-/* The kernel side saw the end, and knows what it used up to then. */
-static void take_end(struct follower *follower, struct process *process, const struct pbp_process *record)
-{
-	if (!process || record->time_ns < process->since_ns)
-		return;
-	process->cpu_end_ns = max_u64(process->cpu_end_ns, record->cpu_ns);
-	follower->cpu_unknown -= process->exited && !process->cpu_known;
-	process->cpu_known = true;
-	follower__exit(follower, process);
-}
-
-void follower__update_cpu(struct follower *follower)
-{
-	for (size_t i = 0; i < follower->processes.items.len; i++)
-		if (!follower->processes.items.items[i]->exited)
-			process__update_cpu(follower->processes.items.items[i]);
+	processes__end(&follower->processes, process, follow_now_ns());
 }
 
 /* What its parent is, it is too: if it has called no exec since, as far as can be told. */
@@ -186,6 +166,13 @@ static bool is_fork_of(const struct process *process, const struct process *pare
 	err = process->gone ? -ESRCH : proc__exec_id(process->pid, &own) ?: proc__exec_id(parent->pid, &parents);
 	/* The kernel side knows that it was, and of an exec there is a record to come. */
 	return err ? epoch != 0 : own == parents;
+}
+
+static bool is_tracked(const struct follower *follower, pid_t pid)
+{
+	const struct process *process = processes__find(&follower->processes, pid);
+
+	return process && !process->exited;
 }
 
 /* `epoch`: as the kernel side, which samples it already, was told of it; 0: it was found by us. */
@@ -226,7 +213,7 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 		process->epoch = process->target.layout.epoch = epoch;
 	if (is_fork_of(process, parent, epoch))
 		process__inherit(process, parent, process->epoch);
-	retry_at(follower, process, now_ns() + (is_new ? STARTING_NS : 0));
+	follow_retry_at(follower, process, follow_now_ns() + (is_new ? STARTING_NS : 0));
 	process->retries = is_new ? 0 : RETRIES_QUICK; /* it has had the time to become what it is */
 	if (process->gone)
 		follower__exit(follower, process);
@@ -242,7 +229,11 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 	}
 }
 
-static void look(struct follower *follower, struct process *process, pid_t pid);
+void follower__add_found(struct follower *follower, pid_t pid)
+{
+	if (!is_tracked(follower, pid))
+		found(follower, pid, NULL, 0, false);
+}
 
 void follower__handle(struct follower *follower, const struct pbp_process *record)
 {
@@ -256,16 +247,16 @@ void follower__handle(struct follower *follower, const struct pbp_process *recor
 		found(follower, record->tgid, processes__find(&follower->processes, record->parent),
 		      record->epoch, true);
 	else if (record->type == PBP_EXIT)
-		take_end(follower, process, record);
+		follow_take_end(follower, process, record);
 	else if (record->type == PBP_LOOK)
-		look(follower, process, record->tgid);
+		follow_look(follower, process, record->tgid);
 	else if (process && !process->exited)
 		follower__exec(follower, process);
 	else if (follower->config.all)
 		found(follower, record->tgid, NULL, 0, true);
 	process = processes__find(&follower->processes, record->tgid);
 	if (is_new && process)
-		process->since_ns = min_u64(process->since_ns, record->time_ns);
+		process->since_ns = record->time_ns;
 }
 
 /* --- looking for Python --- */
@@ -294,13 +285,13 @@ static void schedule_other(struct follower *follower, struct process *process, u
 	bool is_told = follower->engine->sampler;
 
 	if (process->asked_for && !process->python && retries < COMMAND_RETRIES)
-		retry_at(follower, process, now + STARTING_NS); /* a command that was just started */
+		follow_retry_at(follower, process, now + STARTING_NS); /* a command that was just started */
 	else if (retries < (is_told ? RETRIES_TOLD : RETRIES_QUICK))
-		retry_at(follower, process, now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << retries));
+		follow_retry_at(follower, process, now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << retries));
 	else if (follower->config.all && !process->asked_for)
 		give_up(follower, process);
 	else
-		retry_at(follower, process, is_told ? UINT64_MAX : now + RETRY_SLOW_NS);
+		follow_retry_at(follower, process, is_told ? UINT64_MAX : now + RETRY_SLOW_NS);
 }
 
 static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)
@@ -318,7 +309,7 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 		give_up(follower, process);
 		return;
 	case PY_ATTACH_STARTING:
-		retry_at(follower, process,
+		follow_retry_at(follower, process,
 			 now + (retries < STARTING_RETRIES ? STARTING_NS
 				: retries < STARTING_LONG  ? RETRY_MOST_NS
 							   : STARTING_SLOW_NS));
@@ -337,8 +328,7 @@ static bool is_starting(const struct process *process)
 	return !process->target.code_type && process->retries < STARTING_RETRIES;
 }
 
-/* By what it is now; after an exec it is asked again. */
-static bool is_wanted(const struct follower *follower, const struct process *process)
+bool follow_is_wanted(const struct follower *follower, const struct process *process)
 {
 	const struct filter *filter = &follower->config.filter;
 	char comm[64] = "", command[512] = "";
@@ -352,25 +342,14 @@ static bool is_wanted(const struct follower *follower, const struct process *pro
 	       !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
 }
 
-/* Since it was found to be no Python; a look takes much longer than this. */
-static bool has_new_code(struct process *process)
-{
-	uint64_t bytes = 0, before = process->code_bytes;
-
-	if (process->error != PY_ATTACH_NOT_PYTHON)
-		return true;
-	process->code_bytes = proc__code_bytes(process->pid, &bytes) ? 0 : bytes;
-	return !before || process->code_bytes != before;
-}
-
 static void attach(struct follower *follower, struct process *process)
 {
 	bool was_python = process->python;
 	char reason[512];
 	int err;
 
-	if (!has_new_code(process)) {
-		schedule(follower, process, now_ns(), "");
+	if (!follow_has_new_code(process)) {
+		schedule(follower, process, follow_now_ns(), "");
 		return;
 	}
 	if (process__attach(process, reason, sizeof(reason)) == PY_ATTACH_OK && is_starting(process)) {
@@ -378,14 +357,14 @@ static void attach(struct follower *follower, struct process *process)
 		process->python = was_python;
 		process->error = PY_ATTACH_STARTING;
 	}
-	if (process->attached && !is_wanted(follower, process)) {
+	if (process->attached && !follow_is_wanted(follower, process)) {
 		process->attached = process->python = false;
 		follower->excluded++;
 		give_up(follower, process);
 		return;
 	}
 	if (!process->attached) {
-		schedule(follower, process, now_ns(), reason);
+		schedule(follower, process, follow_now_ns(), reason);
 		return;
 	}
 	symbolizer__admit(follower->symbolizer, process);
@@ -396,7 +375,7 @@ static void attach(struct follower *follower, struct process *process)
 		log_warn("process %d: another profiler has set frame markers in it", process->pid);
 }
 
-static bool wants_python(const struct process *process)
+bool follow_wants_python(const struct process *process)
 {
 	return !process->attached && !process->exited;
 }
@@ -422,50 +401,20 @@ static void retry(struct follower *follower, uint64_t now)
 	for (size_t i = 0; i < follower->processes.items.len; i++) {
 		struct process *process = follower->processes.items.items[i];
 
-		if (!wants_python(process))
+		if (!follow_wants_python(process))
 			continue;
 		if (now >= process->retry_ns && !is_late) {
 			attach(follower, process);
-			is_late = now_ns() - now > TURN_NS;
+			is_late = follow_now_ns() - now > TURN_NS;
 		}
-		if (wants_python(process))
+		if (follow_wants_python(process))
 			follower->retry_ns = min_u64(follower->retry_ns, process->retry_ns);
 	}
 	if (!follower->settled && follower->retry_ns > now)
 		note_settled(follower);
 }
 
-/* One that nobody follows is only taken up if it is Python, so that it is not counted each time. */
-static bool is_python(struct follower *follower, pid_t pid)
-{
-	struct process process = {.pid = pid};
-	enum py_attach_error error;
-	char reason[512];
-
-	error = py_target__open(&process.target, pid, reason, sizeof(reason));
-	return (error == PY_ATTACH_OK || error == PY_ATTACH_STARTING) && is_wanted(follower, &process);
-}
-
-/* It has loaded something. */
-static void look(struct follower *follower, struct process *process, pid_t pid)
-{
-	if (process && !process->exited) {
-		process->code_bytes = 0;
-		if (wants_python(process))
-			retry_at(follower, process, min_u64(process->retry_ns, now_ns() + LOOK_NS));
-	} else if (follower->config.all && pid != getpid() && is_python(follower, pid)) {
-		found(follower, pid, NULL, 0, false);
-	}
-}
-
 /* --- looking for processes --- */
-
-static bool is_tracked(const struct follower *follower, pid_t pid)
-{
-	const struct process *process = processes__find(&follower->processes, pid);
-
-	return process && !process->exited;
-}
 
 static void find_all(struct follower *follower, const struct tree *tree)
 {
@@ -497,7 +446,7 @@ void follower__scan(struct follower *follower)
 	if (!follows(follower))
 		return;
 	follower->last_pid = tree__last_pid();
-	follower->scan_ns = now_ns();
+	follower->scan_ns = follow_now_ns();
 	/* Until there is none that was not there before: what starts from then on is told by the kernel side.
 	 */
 	do {
@@ -569,17 +518,6 @@ static void look_for_new(struct follower *follower)
 
 /* --- turns --- */
 
-/* Those without a pidfd, whose end may not have been told. */
-static void look_for_ends(struct follower *follower)
-{
-	for (size_t i = 0; i < follower->processes.items.len && follower->unwatched; i++) {
-		struct process *process = follower->processes.items.items[i];
-
-		if (process->pidfd < 0 && !process->exited && !process__lives(process))
-			follower__exit(follower, process);
-	}
-}
-
 static void make_up_for_lost(struct follower *follower, uint64_t now)
 {
 	uint64_t lost = engine__lost_processes(follower->engine);
@@ -587,7 +525,7 @@ static void make_up_for_lost(struct follower *follower, uint64_t now)
 	if (lost == follower->lost || now < follower->scan_ns)
 		return;
 	follower->lost = lost;
-	look_for_ends(follower);
+	follow_look_for_ends(follower);
 	follower__scan(follower);
 }
 
@@ -601,19 +539,12 @@ static void poll_processes(struct follower *follower, uint64_t now)
 		look_for_new(follower);
 	if (now >= follower->cpu_ns) {
 		follower__update_cpu(follower);
-		look_for_ends(follower);
+		follow_look_for_ends(follower);
 		follower->cpu_ns = next_pass(now, CPU_NS);
 	}
 	while ((pid = strangers__next(&follower->strangers, now)))
-		look(follower, processes__find(&follower->processes, pid), pid);
+		follow_look(follower, processes__find(&follower->processes, pid), pid);
 	follower->poll_ns = next_pass(now, POLL_NS);
-}
-
-static void forget(void *context)
-{
-	struct follower *follower = context;
-
-	symbolizer__forget_over(follower->symbolizer);
 }
 
 void follower__turn(struct follower *follower, uint64_t now)
@@ -626,7 +557,7 @@ void follower__turn(struct follower *follower, uint64_t now)
 	if (now < follower->sweep_ns)
 		return;
 	follower->sweep_ns = now + SWEEP_NS;
-	processes__sweep(&follower->processes, now - min_u64(now, LINGER_NS), forget, follower);
+	follow_sweep(follower, now - min_u64(now, LINGER_NS));
 }
 
 static bool polls(const struct follower *follower)
@@ -634,7 +565,7 @@ static bool polls(const struct follower *follower)
 	if (follower->engine->sampler || follows(follower) || follower->config.command)
 		return !follower->engine->sampler;
 	for (size_t i = 0; i < follower->processes.items.len; i++)
-		if (wants_python(follower->processes.items.items[i]))
+		if (follow_wants_python(follower->processes.items.items[i]))
 			return true;
 	return false;
 }

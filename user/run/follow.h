@@ -54,6 +54,9 @@ int follower__take(struct follower *follower, struct process *process);
 /* Looks for processes that there are already: to be called once those are sampled that start them. */
 void follower__scan(struct follower *follower);
 
+/* One that was there already. */
+void follower__add_found(struct follower *follower, pid_t pid);
+
 /* What a record of the engine says (PBP_EXEC, PBP_FORK, PBP_EXIT, PBP_LOOK). */
 void follower__handle(struct follower *follower, const struct pbp_process *record);
 /* It has become another program. */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is no Python may become one without an exec: it loads libpython, maybe hours after its start. The kernel side
+ * tells of new code (PBP_LOOK); without it, run/strangers.h.
+ */
+#include "run/follow_parts.h"
+
+#include "base/util.h"
+#include "os/proc.h"
+
+#include <unistd.h>
+
+#define LOOK_NS 20000000ull /* from the first new code on: there is more to come */
+
+bool follow_has_new_code(struct process *process)
+{
+	uint64_t bytes = 0, before = process->code_bytes;
+
+	if (process->error != PY_ATTACH_NOT_PYTHON)
+		return true;
+	process->code_bytes = proc__code_bytes(process->pid, &bytes) ? 0 : bytes;
+	return !before || process->code_bytes != before;
+}
+
+/* One that nobody follows is only taken up if it is Python, so that it is not counted each time. */
+static bool is_python(struct follower *follower, pid_t pid)
+{
+	struct process process = {.pid = pid};
+	enum py_attach_error error;
+	char reason[512];
+
+	error = py_target__open(&process.target, pid, reason, sizeof(reason));
+	return (error == PY_ATTACH_OK || error == PY_ATTACH_STARTING) && follow_is_wanted(follower, &process);
+}
+
+void follow_look(struct follower *follower, struct process *process, pid_t pid)
+{
+	if (process && !process->exited) {
+		process->code_bytes = 0;
+		if (follow_wants_python(process))
+			follow_retry_at(follower, process, min_u64(process->retry_ns, follow_now_ns() + LOOK_NS));
+	} else if (follower->config.all && pid != getpid() && is_python(follower, pid)) {
+		follower__add_found(follower, pid);
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * For run/follow*.c only: follow.c (START HERE), follow_look.c (what may have become Python without an exec), follow_end.c
+ * (ends, and the CPU time up to them).
+ */
+#pragma once
+
+#include "run/follow.h"
+
+/* --- follow.c --- */
+
+uint64_t follow_now_ns(void);
+/* It is no Python (now), and it is for us to find out when it is one. */
+bool follow_wants_python(const struct process *process);
+/* When to look again whether it is. */
+void follow_retry_at(struct follower *follower, struct process *process, uint64_t when);
+/* By what it is now; after an exec it is asked again. */
+bool follow_is_wanted(const struct follower *follower, const struct process *process);
+
+/* --- follow_look.c --- */
+
+/* It has loaded something. `process`: the one with that pid, if there is one. */
+void follow_look(struct follower *follower, struct process *process, pid_t pid);
+/* Has it, since it was found to be no Python? A look takes much longer than this. */
+bool follow_has_new_code(struct process *process);
+
+/* --- follow_end.c --- */
+
+/* The kernel side saw its end, and knows what it used up to then. */
+void follow_take_end(struct follower *follower, struct process *process, const struct pbp_process *record);
+/* Ends of those without a pidfd, which may not have been told. */
+void follow_look_for_ends(struct follower *follower);
+/* Forgets those that ended before that time. */
+void follow_sweep(struct follower *follower, uint64_t before_ns);
