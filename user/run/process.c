@@ -223,6 +223,16 @@ struct tail_reader *process__tail_reader(struct process *process, py_addr tstate
 	return &process->tails.items[process->tails.len - 1];
 }
 
+void process__drop_tail_reader(struct process *process, py_addr tstate)
+{
+	const uint64_t *index = hmap__get(&process->tail_index, tstate);
+
+	if (!index || *index + 1 != process->tails.len)
+		return;
+	tail_reader__free(&process->tails.items[--process->tails.len]);
+	hmap__del(&process->tail_index, tstate);
+}
+
 bool process__lives(const struct process *process)
 {
 	struct pollfd end = {.fd = process->pidfd, .events = POLLIN};

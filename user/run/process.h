@@ -79,6 +79,8 @@ void process__explain_missing(pid_t pid, int err, char *reason, size_t reason_si
 void process__forget(struct process *process);
 /* The reader for one thread's deep stacks; NULL when out of memory. Borrowed until the next call. */
 struct tail_reader *process__tail_reader(struct process *process, py_addr tstate);
+/* It is not worth its memory; only for the one that was made last. */
+void process__drop_tail_reader(struct process *process, py_addr tstate);
 /* Look at its command line again, after an exec. */
 void process__update_command(struct process *process);
 /* Is it there, and not a zombie? */

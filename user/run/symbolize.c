@@ -484,10 +484,14 @@ void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *proc
 		struct tail_reader *reader = process__tail_reader(process, threads[i].tstate);
 
 		used++;
-		if (reader && tail_reader__prime(reader, &process->target, threads[i].tstate,
-						 sampler__max_frames(symbolizer->sampler)))
+		if (!reader)
+			continue;
+		if (tail_reader__prime(reader, &process->target, threads[i].tstate,
+				       sampler__max_frames(symbolizer->sampler)))
 			sampler__set_witnesses(symbolizer->sampler, process->pid, threads[i].tstate,
 					       &reader->witnesses);
+		else
+			process__drop_tail_reader(process, threads[i].tstate);
 	}
 }
 
