@@ -55,9 +55,9 @@ Test(strangers, one_that_loads_something)
 	void *code;
 
 	cr_expect_eq(strangers__next(&strangers, now), 0);
-	strangers__add(&strangers, getpid());
+	strangers__add(&strangers, getpid(), 1);
 	now += SECOND;
-	cr_expect_eq(strangers__next(&strangers, now), getpid(), "it is looked at once");
+	cr_expect_eq(strangers__next(&strangers, now), getpid(), "it is not what it was");
 	code = map_code();
 	cr_expect_eq(strangers__next(&strangers, now), 0, "not all the time");
 	now += SECOND;
@@ -78,7 +78,7 @@ Test(strangers, those_that_end)
 			pause();
 			_exit(0);
 		}
-		strangers__add(&strangers, pids[i]);
+		strangers__add(&strangers, pids[i], 1);
 	}
 	for (int i = 0; i < 40; i++)
 		cr_expect(strangers__next(&strangers, now) > 0);

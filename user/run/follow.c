@@ -275,7 +275,7 @@ static void give_up(struct follower *follower, struct process *process)
 	if (!follower->config.all || process->asked_for || process->python)
 		return;
 	if (!follower->engine->sampler)
-		strangers__add(&follower->strangers, process->pid);
+		strangers__add(&follower->strangers, process->pid, process->code_bytes);
 	follower__exit(follower, process);
 }
 
@@ -283,11 +283,13 @@ static void give_up(struct follower *follower, struct process *process)
 static void schedule_other(struct follower *follower, struct process *process, uint64_t now, uint32_t retries)
 {
 	bool is_told = follower->engine->sampler;
+	uint32_t at_once = process->asked_for && !process->python ? COMMAND_RETRIES : 0;
 
-	if (process->asked_for && !process->python && retries < COMMAND_RETRIES)
+	if (retries < at_once)
 		follow_retry_at(follower, process, now + STARTING_NS); /* a command that was just started */
-	else if (retries < (is_told ? RETRIES_TOLD : RETRIES_QUICK))
-		follow_retry_at(follower, process, now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << retries));
+	else if (retries - at_once < (is_told ? RETRIES_TOLD : RETRIES_QUICK))
+		follow_retry_at(follower, process,
+				now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << (retries - at_once)));
 	else if (follower->config.all && !process->asked_for)
 		give_up(follower, process);
 	else
@@ -348,7 +350,7 @@ static void attach(struct follower *follower, struct process *process)
 	char reason[512];
 	int err;
 
-	if (!follow_has_new_code(process)) {
+	if (!follow_has_new_code(follower, process)) {
 		schedule(follower, process, follow_now_ns(), "");
 		return;
 	}
@@ -542,7 +544,8 @@ static void poll_processes(struct follower *follower, uint64_t now)
 		follow_look_for_ends(follower);
 		follower->cpu_ns = next_pass(now, CPU_NS);
 	}
-	while ((pid = strangers__next(&follower->strangers, now)))
+	pid = strangers__next(&follower->strangers, now);
+	if (pid)
 		follow_look(follower, processes__find(&follower->processes, pid), pid);
 	follower->poll_ns = next_pass(now, POLL_NS);
 }

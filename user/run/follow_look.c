@@ -12,14 +12,15 @@
 
 #define LOOK_NS 20000000ull /* from the first new code on: there is more to come */
 
-bool follow_has_new_code(struct process *process)
+bool follow_has_new_code(const struct follower *follower, struct process *process)
 {
 	uint64_t bytes = 0, before = process->code_bytes;
+	bool is_first = process->error != PY_ATTACH_NOT_PYTHON;
 
-	if (process->error != PY_ATTACH_NOT_PYTHON)
+	if (is_first && (follower->engine->sampler || !follower->config.all))
 		return true;
 	process->code_bytes = proc__code_bytes(process->pid, &bytes) ? 0 : bytes;
-	return !before || process->code_bytes != before;
+	return is_first || !before || process->code_bytes != before;
 }
 
 /* One that nobody follows is only taken up if it is Python, so that it is not counted each time. */
@@ -37,7 +38,9 @@ void follow_look(struct follower *follower, struct process *process, pid_t pid)
 {
 	if (process && !process->exited) {
 		process->code_bytes = 0;
-		if (follow_wants_python(process))
+		/* What was refused has been counted, and stays so. */
+		if (follow_wants_python(process) && process->error != PY_ATTACH_DENIED &&
+		    process->error != PY_ATTACH_UNSUPPORTED)
 			follow_retry_at(follower, process, min_u64(process->retry_ns, follow_now_ns() + LOOK_NS));
 	} else if (follower->config.all && pid != getpid() && is_python(follower, pid)) {
 		follower__add_found(follower, pid);

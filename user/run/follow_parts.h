@@ -22,7 +22,7 @@ bool follow_is_wanted(const struct follower *follower, const struct process *pro
 /* It has loaded something. `process`: the one with that pid, if there is one. */
 void follow_look(struct follower *follower, struct process *process, pid_t pid);
 /* Has it, since it was found to be no Python? A look takes much longer than this. */
-bool follow_has_new_code(struct process *process);
+bool follow_has_new_code(const struct follower *follower, struct process *process);
 
 /* --- follow_end.c --- */
 

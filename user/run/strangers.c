@@ -14,10 +14,10 @@
 #define LOOK_COST 30000 /* ns */
 #define LOOKS	  16	/* of one call */
 
-void strangers__add(struct strangers *strangers, pid_t pid)
+void strangers__add(struct strangers *strangers, pid_t pid, uint64_t code_bytes)
 {
 	if (strangers->code_bytes.len < MAX)
-		hmap__set(&strangers->code_bytes, pid, 0);
+		hmap__set(&strangers->code_bytes, pid, code_bytes);
 }
 
 static void begin_pass(struct strangers *strangers, uint64_t now)

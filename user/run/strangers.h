@@ -12,12 +12,13 @@
 #include <sys/types.h>
 
 struct strangers {
-	struct hmap code_bytes; /* by pid; 0: not looked at since it was added */
+	struct hmap code_bytes; /* by pid */
 	VEC(pid_t) pass;	/* those that this pass has still to look at */
 	uint64_t next_ns;	/* when another one begins */
 };
 
-void strangers__add(struct strangers *strangers, pid_t pid);
+/* `code_bytes`: as of before it was looked at; 0: not known, so that it is to be looked at again. */
+void strangers__add(struct strangers *strangers, pid_t pid, uint64_t code_bytes);
 /*
  * One that has changed, 0: none (yet). A pass over all begins once a second, or less often if they are many, and goes on
  * from call to call, some at a time.
