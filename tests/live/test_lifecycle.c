@@ -199,6 +199,32 @@ LIVE_TEST(lifecycle, two_hundred)
 	check(!run->report.lost || by_readv(), "%.0f are lost", run->report.lost);
 }
 
+/* Not enough for one each: they are followed all the same, and what ends is noticed. */
+LIVE_TEST(lifecycle, few_file_descriptors)
+{
+	struct target *target = start(pick("3.14", "debian"), "fleet.py", .args = {"200"});
+	const char *argv[SERVICE_WORDS + 2] = {"prlimit", "--nofile=160:160"};
+	struct service *service;
+	struct child *child;
+	char pid[16];
+	struct run *run;
+
+	if (by_readv())
+		return; /* it needs one for each thread */
+	snprintf(pid, sizeof(pid), "%d", target->pid);
+	service = service__profiled(OPTIONS("-q", "-s", "-p", pid));
+	memcpy(argv + 2, service->argv, service->count * sizeof(*argv));
+	child = child__start(&(struct child_config){.argv = argv});
+	check(child__wait_message(child, "RLIMIT_NOFILE", 60), "it does not say so: %s", child__err(child));
+	pause_for(3);
+	kill(target->pid, SIGKILL);
+	run = service__finish(child, service);
+	check_profile(run, 0);
+	check(processes_with(run, "work") >= 199, "%zu are in the profile: %s", processes_with(run, "work"),
+	      run->err);
+	check(strstr(run->err, "all processes have ended"), "it says: %s", run->err);
+}
+
 static size_t count_fds(pid_t pid)
 {
 	char path[64];
