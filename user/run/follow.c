@@ -34,7 +34,6 @@
 #define STARTING_SLOW_NS (5 * SECOND)
 #define COMMAND_RETRIES	 10
 /* One that was found and is still none is something else. It may load Python one day. */
-#define RETRIES_QUICK 10
 #define RETRIES_TOLD  6 /* where the kernel side tells of new code */
 #define RETRY_SLOW_NS SECOND
 
@@ -344,17 +343,11 @@ bool follow_is_wanted(const struct follower *follower, const struct process *pro
 	       !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
 }
 
-static void attach(struct follower *follower, struct process *process)
+void follow_judge(struct follower *follower, struct process *process, bool was_python, const char *reason)
 {
-	bool was_python = process->python;
-	char reason[512];
 	int err;
 
-	if (!follow_has_new_code(follower, process)) {
-		schedule(follower, process, follow_now_ns(), "");
-		return;
-	}
-	if (process__attach(process, reason, sizeof(reason)) == PY_ATTACH_OK && is_starting(process)) {
+	if (process->attached && is_starting(process)) {
 		process->attached = false;
 		process->python = was_python;
 		process->error = PY_ATTACH_STARTING;
@@ -375,6 +368,19 @@ static void attach(struct follower *follower, struct process *process)
 		symbolizer__prime_tails(follower->symbolizer, process);
 	if (err == -EBUSY)
 		log_warn("process %d: another profiler has set frame markers in it", process->pid);
+}
+
+static void attach(struct follower *follower, struct process *process)
+{
+	bool was_python = process->python;
+	char reason[512];
+
+	if (!follow_has_new_code(follower, process)) {
+		schedule(follower, process, follow_now_ns(), "");
+		return;
+	}
+	process__attach(process, reason, sizeof(reason));
+	follow_judge(follower, process, was_python, reason);
 }
 
 bool follow_wants_python(const struct process *process)
@@ -400,6 +406,7 @@ static void retry(struct follower *follower, uint64_t now)
 	if (now < follower->retry_ns)
 		return;
 	follower->retry_ns = UINT64_MAX;
+	follow_look_at_unseen(follower, now + TURN_NS);
 	for (size_t i = 0; i < follower->processes.items.len; i++) {
 		struct process *process = follower->processes.items.items[i];
 
@@ -422,7 +429,8 @@ static void find_all(struct follower *follower, const struct tree *tree)
 {
 	for (size_t i = 0; i < tree->edges.len; i++)
 		if (!is_tracked(follower, tree->edges.items[i].pid) && tree->edges.items[i].pid != getpid())
-			found(follower, tree->edges.items[i].pid, NULL, 0, false);
+			note_error(follower, vec__push(&follower->unseen, tree->edges.items[i].pid));
+	follower->retry_ns = 0;
 }
 
 /* Those that are found have children, too. */
@@ -582,4 +590,5 @@ void follower__free(struct follower *follower)
 {
 	processes__free(&follower->processes);
 	strangers__free(&follower->strangers);
+	vec__free(&follower->unseen);
 }

@@ -27,6 +27,7 @@ struct follow_config {
 struct follower {
 	struct follow_config config;
 	struct processes processes;
+	VEC(pid_t) unseen;	    /* found by a pass over everything, and not looked at yet */
 	struct strangers strangers; /* without BPF: what was no Python */
 	struct engine *engine; /* borrowed, as the next two */
 	struct symbolizer *symbolizer;

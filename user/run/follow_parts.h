@@ -7,6 +7,8 @@
 
 #include "run/follow.h"
 
+#define RETRIES_QUICK 10 /* soon one after the other, for what has just started */
+
 /* --- follow.c --- */
 
 uint64_t follow_now_ns(void);
@@ -14,11 +16,18 @@ uint64_t follow_now_ns(void);
 bool follow_wants_python(const struct process *process);
 /* When to look again whether it is. */
 void follow_retry_at(struct follower *follower, struct process *process, uint64_t when);
+/* What is to come of one that was just looked at. `was_python`: before that; `reason`: why it is none. */
+void follow_judge(struct follower *follower, struct process *process, bool was_python, const char *reason);
 /* By what it is now; after an exec it is asked again. */
 bool follow_is_wanted(const struct follower *follower, const struct process *process);
 
 /* --- follow_look.c --- */
 
+/*
+ * Looks at processes that a pass over everything has found, until that time. Those that are no Python are not followed:
+ * they may be tens of thousands.
+ */
+void follow_look_at_unseen(struct follower *follower, uint64_t until_ns);
 /* It has loaded something. `process`: the one with that pid, if there is one. */
 void follow_look(struct follower *follower, struct process *process, pid_t pid);
 /* Has it, since it was found to be no Python? A look takes much longer than this. */
