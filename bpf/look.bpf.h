@@ -11,7 +11,7 @@
 /* ... until it has been quiet for this many times as long. */
 #define LOOK_QUIET 16
 /* Between two looks at any that are no targets, which may be more than the map holds. */
-#define STRANGERS_NS 5000000ull
+#define STRANGERS_NS 20000000ull
 
 /*
  * It is told of at its first tick, whatever it has mapped, so that user space looks after that; then when that has

@@ -163,6 +163,23 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
+/*
+ * Processes of which the last thread is ending, and when that was told, by the task that stands for them. What a task
+ * used is known to the last when it is freed.
+ */
+struct ending {
+	__u64 time_ns;
+	__u32 tgid;
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, struct ending);
+} endings SEC(".maps");
+
 /* What was known of a process that is no Python when user space was last told to look at it. Keyed by tgid. */
 struct stranger {
 	__u64 code_pages;

@@ -342,7 +342,7 @@ static __always_inline __u64 cpu_ns_at_end(struct task_struct *task)
 }
 
 /*
- * The current task ends. If it is the last of its process, that is told, with its CPU time: once its parent has
+ * The current task ends. If it is the last of its process, that is told, with its CPU time so far: once its parent has
  * reaped it, nobody knows. Of two that end at the same instant both may be told; the second knows more.
  */
 SEC("raw_tp/sched_process_exit")
@@ -351,6 +351,8 @@ int on_end(void *ctx)
 	struct pbp_process record = {.type = PBP_EXIT, .time_ns = bpf_ktime_get_ns()};
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct signal_struct *signal = BPF_CORE_READ(task, signal);
+	struct ending ending = {0};
+	__u64 leader;
 	int live = 1;
 
 	bpf_probe_read_kernel(&live, sizeof(live), &signal->live);
@@ -361,6 +363,29 @@ int on_end(void *ctx)
 	if (!bpf_map_lookup_elem(&targets, &record.tgid))
 		return 0;
 	record.cpu_ns = cpu_ns_at_end(task);
+	send_process(&record, false);
+	leader = (__u64)BPF_CORE_READ(task, group_leader);
+	ending.time_ns = record.time_ns;
+	ending.tgid = record.tgid;
+	bpf_map_update_elem(&endings, &leader, &ending, BPF_ANY);
+	return 0;
+}
+
+/* The last of a process, after it was reaped: told as of its end, since its number may be another's by now. */
+SEC("raw_tp/sched_process_free")
+int on_free(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	struct pbp_process record = {.type = PBP_FREED};
+	__u64 key = (__u64)task;
+	struct ending *ending = bpf_map_lookup_elem(&endings, &key);
+
+	if (!ending)
+		return 0;
+	record.tgid = ending->tgid;
+	record.time_ns = ending->time_ns;
+	record.cpu_ns = BPF_CORE_READ(task, signal, sum_sched_runtime);
+	bpf_map_delete_elem(&endings, &key);
 	send_process(&record, false);
 	return 0;
 }

@@ -588,10 +588,18 @@ static struct pbp_process only_record(void)
 	return record;
 }
 
+static void host_forget_target(void)
+{
+	__u32 tgid = host.task.tgid;
+
+	bpf_map_delete_elem(&targets, &tgid);
+}
+
 Test(tick, the_end_of_a_process)
 {
 	struct signal_struct signal = {.live.counter = 1, .sum_sched_runtime = 500};
 	struct task_struct leader = {.pid = 4711, .tgid = 4711, .se.sum_exec_runtime = 20};
+	struct bpf_raw_tracepoint_args freed = {.args = {(uintptr_t)&leader}};
 	struct pbp_process record;
 
 	start(14);
@@ -613,9 +621,20 @@ Test(tick, the_end_of_a_process)
 	on_end(NULL);
 	cr_expect_eq(only_record().cpu_ns, 523);
 
+	/* It is reaped, and so all that it used is in one place; its target may be gone. */
+	leader.signal = &signal;
+	signal.sum_sched_runtime = 530;
 	host_forget_records();
-	host.task.tgid = 1;
+	host_forget_target();
+	on_free(&freed);
+	record = only_record();
+	cr_expect(record.type == PBP_FREED && record.tgid == (__u32)host.task.tgid && record.cpu_ns == 530);
+	on_free(&freed);
+	cr_expect_eq(host.records.len, 1, "once");
+
+	host_forget_records();
 	on_end(NULL);
+	on_free(&freed);
 	cr_expect(!host.records.len, "not a target");
 	image__free(&image);
 }

@@ -144,7 +144,8 @@ void follower__exit(struct follower *follower, struct process *process)
 	if (process->exited)
 		return;
 	process->cpu_known |= process__update_cpu(process);
-	follower->cpu_unknown += !process->cpu_known;
+	process->cpu_missed = !process->cpu_known && (process->python || process->samples);
+	follower->cpu_unknown += process->cpu_missed;
 	engine__remove(follower->engine, process); /* the pid can come again */
 	if (process->pidfd >= 0) {
 		epoll_ctl(follower->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
@@ -245,7 +246,7 @@ void follower__handle(struct follower *follower, const struct pbp_process *recor
 	if (record->type == PBP_FORK)
 		found(follower, record->tgid, processes__find(&follower->processes, record->parent),
 		      record->epoch, true);
-	else if (record->type == PBP_EXIT)
+	else if (record->type == PBP_EXIT || record->type == PBP_FREED)
 		follow_take_end(follower, process, record);
 	else if (record->type == PBP_LOOK)
 		follow_look(follower, process, record->tgid);

@@ -58,7 +58,7 @@ void follower__scan(struct follower *follower);
 /* One that was there already. */
 void follower__add_found(struct follower *follower, pid_t pid);
 
-/* What a record of the engine says (PBP_EXEC, PBP_FORK, PBP_EXIT, PBP_LOOK). */
+/* What a record of the engine says (all that are of struct pbp_process but PBP_BIRTH). */
 void follower__handle(struct follower *follower, const struct pbp_process *record);
 /* It has become another program. */
 void follower__exec(struct follower *follower, struct process *process);

@@ -9,10 +9,11 @@
 
 void follow_take_end(struct follower *follower, struct process *process, const struct pbp_process *record)
 {
-	if (!process || record->time_ns < process->since_ns)
+	if (!process || record->time_ns < process->since_ns || (record->type == PBP_FREED && !process->exited))
 		return;
 	process->cpu_end_ns = max_u64(process->cpu_end_ns, record->cpu_ns);
-	follower->cpu_unknown -= process->exited && !process->cpu_known;
+	follower->cpu_unknown -= process->cpu_missed;
+	process->cpu_missed = false;
 	process->cpu_known = true;
 	follower__exit(follower, process);
 }

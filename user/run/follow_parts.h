@@ -35,7 +35,7 @@ bool follow_has_new_code(const struct follower *follower, struct process *proces
 
 /* --- follow_end.c --- */
 
-/* The kernel side saw its end, and knows what it used up to then. */
+/* The kernel side saw its end, or that it was reaped, and knows what it used up to then. */
 void follow_take_end(struct follower *follower, struct process *process, const struct pbp_process *record);
 /* Ends of those without a pidfd, which may not have been told. */
 void follow_look_for_ends(struct follower *follower);

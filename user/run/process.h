@@ -42,6 +42,7 @@ struct process {
 	uint64_t cpu_start_ns; /* CPU time of the process when sampling began */
 	uint64_t cpu_end_ns;   /* ... and when last seen */
 	bool cpu_known;	       /* ... which was at its end */
+	bool cpu_missed;       /* it has ended, and that is not known */
 	uint64_t since_ns;     /* when the kernel side told of it first: what came before is of another with its pid */
 	uint64_t exec_id;      /* of the program that it ran when last looked at, 0: not looked at yet */
 	uint64_t set_ns;       /* when the kernel side was told how to walk it */

@@ -67,11 +67,18 @@ static void handle_sample(struct session *session, const struct pbp_sample *samp
 
 static void handle_process(struct session *session, const struct pbp_process *record)
 {
-	session->news |= record->type != PBP_EXIT;
+	session->news |= record->type != PBP_EXIT && record->type != PBP_FREED;
 	if (record->type == PBP_BIRTH)
 		engine__watch_threads(&session->engine);
 	else
 		follower__handle(&session->follower, record);
+}
+
+/* Is it a struct pbp_process? */
+static bool is_of_process(uint32_t type)
+{
+	return type == PBP_EXEC || type == PBP_BIRTH || type == PBP_FORK || type == PBP_EXIT || type == PBP_FREED ||
+	       type == PBP_LOOK;
 }
 
 static void handle_record(void *context, const void *record, size_t size)
@@ -80,8 +87,7 @@ static void handle_record(void *context, const void *record, size_t size)
 	uint32_t type = size >= sizeof(type) ? load_u32(record) : 0;
 	int err;
 
-	if ((type == PBP_EXEC || type == PBP_BIRTH || type == PBP_FORK || type == PBP_EXIT || type == PBP_LOOK) &&
-	    size >= sizeof(struct pbp_process)) {
+	if (is_of_process(type) && size >= sizeof(struct pbp_process)) {
 		handle_process(session, record);
 		return;
 	}
