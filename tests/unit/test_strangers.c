@@ -54,17 +54,42 @@ Test(strangers, one_that_loads_something)
 	uint64_t now = 10 * SECOND;
 	void *code;
 
-	cr_expect_eq(strangers__next(&strangers, now), 0);
-	strangers__add(&strangers, getpid(), 1);
+	cr_expect_eq(strangers__next_changed(&strangers, now), 0);
+	strangers__add(&strangers, getpid());
 	now += SECOND;
-	cr_expect_eq(strangers__next(&strangers, now), getpid(), "it is not what it was");
+	cr_expect_eq(strangers__next_changed(&strangers, now), getpid(), "nothing is known of it yet");
 	code = map_code();
-	cr_expect_eq(strangers__next(&strangers, now), 0, "not all the time");
+	cr_expect_eq(strangers__next_changed(&strangers, now), 0, "not all the time");
 	now += SECOND;
-	cr_expect_eq(strangers__next(&strangers, now), getpid());
+	cr_expect_eq(strangers__next_changed(&strangers, now), getpid());
+	cr_expect(!strangers__has_changed(&strangers, getpid()));
 	now += SECOND;
-	cr_expect_eq(strangers__next(&strangers, now), 0);
+	cr_expect_eq(strangers__next_changed(&strangers, now), 0);
 	munmap(code, CODE);
+	cr_expect(strangers__has_changed(&strangers, getpid()));
+}
+
+Test(strangers, one_that_has_called_exec)
+{
+	uint64_t now = SECOND, due;
+	int looks = 0;
+
+	cr_expect_eq(strangers__due_ns(&strangers), UINT64_MAX);
+	strangers__watch(&strangers, 12, now + 5);
+	strangers__watch(&strangers, 13, now + 7);
+	cr_expect_eq(strangers__next_due(&strangers, now), 0, "not yet");
+	cr_expect_eq(strangers__due_ns(&strangers), now + 5);
+	cr_expect_eq(strangers__next_due(&strangers, now + 5), 12);
+	cr_expect_eq(strangers__next_due(&strangers, now + 5), 0);
+	strangers__forget(&strangers, 13);
+	while ((due = strangers__due_ns(&strangers)) != UINT64_MAX && looks < 100) {
+		cr_expect_eq(strangers__next_due(&strangers, due), 12);
+		looks++;
+	}
+	cr_expect(looks > 3 && looks < 10, "%d times", looks);
+	strangers__watch(&strangers, 12, now);
+	strangers__watch(&strangers, 12, now + 1);
+	cr_expect_eq(strangers__next_due(&strangers, now), 0, "another exec");
 }
 
 Test(strangers, those_that_end)
@@ -78,16 +103,16 @@ Test(strangers, those_that_end)
 			pause();
 			_exit(0);
 		}
-		strangers__add(&strangers, pids[i], 1);
+		strangers__add(&strangers, pids[i]);
 	}
 	for (int i = 0; i < 40; i++)
-		cr_expect(strangers__next(&strangers, now) > 0);
+		cr_expect(strangers__next_changed(&strangers, now) > 0);
 	for (int i = 0; i < 40; i++) {
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
 	}
 	now += 100 * SECOND;
 	for (int i = 0; i < 40; i++)
-		cr_expect_eq(strangers__next(&strangers, now), 0);
+		cr_expect_eq(strangers__next_changed(&strangers, now), 0);
 	cr_expect_eq(strangers.code_bytes.len, 0, "%zu are left", strangers.code_bytes.len);
 }

@@ -238,7 +238,6 @@ void follower__add_found(struct follower *follower, pid_t pid)
 void follower__handle(struct follower *follower, const struct pbp_process *record)
 {
 	struct process *process = processes__find(&follower->processes, record->tgid);
-	bool is_new = record->type == PBP_FORK || (record->type == PBP_EXEC && !process);
 
 	/* It has ended since, and was not what it was forked from. */
 	if (record->type == PBP_EXEC && process && process->exited && process->inherited)
@@ -249,13 +248,13 @@ void follower__handle(struct follower *follower, const struct pbp_process *recor
 	else if (record->type == PBP_EXIT || record->type == PBP_FREED)
 		follow_take_end(follower, process, record);
 	else if (record->type == PBP_LOOK)
-		follow_look(follower, process, record->tgid);
+		follow_look(follower, record->tgid);
 	else if (process && !process->exited)
 		follower__exec(follower, process);
 	else if (follower->config.all)
-		found(follower, record->tgid, NULL, 0, true);
+		follow_watch(follower, record->tgid);
 	process = processes__find(&follower->processes, record->tgid);
-	if (is_new && process)
+	if (record->type == PBP_FORK && process)
 		process->since_ns = record->time_ns;
 }
 
@@ -275,7 +274,7 @@ static void give_up(struct follower *follower, struct process *process)
 	if (!follower->config.all || process->asked_for || process->python)
 		return;
 	if (!follower->engine->sampler)
-		strangers__add(&follower->strangers, process->pid, process->code_bytes);
+		strangers__add(&follower->strangers, process->pid);
 	follower__exit(follower, process);
 }
 
@@ -376,7 +375,7 @@ static void attach(struct follower *follower, struct process *process)
 	bool was_python = process->python;
 	char reason[512];
 
-	if (!follow_has_new_code(follower, process)) {
+	if (!follow_has_new_code(process)) {
 		schedule(follower, process, follow_now_ns(), "");
 		return;
 	}
@@ -407,7 +406,7 @@ static void retry(struct follower *follower, uint64_t now)
 	if (now < follower->retry_ns)
 		return;
 	follower->retry_ns = UINT64_MAX;
-	follow_look_at_unseen(follower, now + TURN_NS);
+	follow_look_at_strangers(follower, now + TURN_NS);
 	for (size_t i = 0; i < follower->processes.items.len; i++) {
 		struct process *process = follower->processes.items.items[i];
 
@@ -507,8 +506,10 @@ static void look_at_number(struct follower *follower, pid_t pid)
 
 	if (!parent || is_tracked(follower, pid))
 		return;
-	if (follower->config.all || is_tracked(follower, parent))
+	if (is_tracked(follower, parent))
 		found(follower, pid, processes__find(&follower->processes, parent), 0, true);
+	else if (follower->config.all)
+		follow_watch(follower, pid);
 }
 
 /* ... and numbers have been given out. */
@@ -543,8 +544,6 @@ static void make_up_for_lost(struct follower *follower, uint64_t now)
 /* What the kernel side tells otherwise. */
 static void poll_processes(struct follower *follower, uint64_t now)
 {
-	pid_t pid;
-
 	look_for_execs(follower);
 	if (follows(follower))
 		look_for_new(follower);
@@ -553,9 +552,7 @@ static void poll_processes(struct follower *follower, uint64_t now)
 		follow_look_for_ends(follower);
 		follower->cpu_ns = next_pass(now, CPU_NS);
 	}
-	pid = strangers__next(&follower->strangers, now);
-	if (pid)
-		follow_look(follower, processes__find(&follower->processes, pid), pid);
+	follow_look_at_changed(follower, now);
 	follower->poll_ns = next_pass(now, POLL_NS);
 }
 

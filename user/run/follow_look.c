@@ -8,57 +8,28 @@
 #include "base/util.h"
 #include "os/proc.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define LOOK_NS 20000000ull /* from the first new code on: there is more to come */
+#define EXEC_NS 5000000ull  /* from an exec on: most programs that are that brief are no Python */
 
-bool follow_has_new_code(const struct follower *follower, struct process *process)
+bool follow_has_new_code(struct process *process)
 {
 	uint64_t bytes = 0, before = process->code_bytes;
-	bool is_first = process->error != PY_ATTACH_NOT_PYTHON;
 
-	if (is_first && (follower->engine->sampler || !follower->config.all))
+	if (process->error != PY_ATTACH_NOT_PYTHON)
 		return true;
 	process->code_bytes = proc__code_bytes(process->pid, &bytes) ? 0 : bytes;
-	return is_first || !before || process->code_bytes != before;
+	return !before || process->code_bytes != before;
 }
 
-/* One that nobody follows is only taken up if it is Python, so that it is not counted each time. */
-static bool is_python(struct follower *follower, pid_t pid)
-{
-	struct process process = {.pid = pid};
-	enum py_attach_error error;
-	char reason[512];
-
-	error = py_target__open(&process.target, pid, reason, sizeof(reason));
-	return (error == PY_ATTACH_OK || error == PY_ATTACH_STARTING) && follow_is_wanted(follower, &process);
-}
-
-void follow_look(struct follower *follower, struct process *process, pid_t pid)
-{
-	if (process && !process->exited) {
-		process->code_bytes = 0;
-		/* What was refused has been counted, and stays so. */
-		if (follow_wants_python(process) && process->error != PY_ATTACH_DENIED &&
-		    process->error != PY_ATTACH_UNSUPPORTED)
-			follow_retry_at(follower, process, min_u64(process->retry_ns, follow_now_ns() + LOOK_NS));
-	} else if (follower->config.all && pid != getpid() && is_python(follower, pid)) {
-		follower__add_found(follower, pid);
-	}
-}
+/* --- what nobody follows --- */
 
 static bool may_be_python(enum py_attach_error error)
 {
 	return error != PY_ATTACH_NOT_PYTHON && error != PY_ATTACH_GONE && error != PY_ATTACH_SYSTEM;
-}
-
-static void drop(struct follower *follower, struct process *process)
-{
-	follower->processes.past.others += !follower->settled; /* later they are met again */
-	if (!follower->engine->sampler)
-		strangers__add(&follower->strangers, process->pid, process->code_bytes);
-	process__close(process);
-	free(process);
 }
 
 static void take_up(struct follower *follower, struct process *process, const char *reason)
@@ -71,6 +42,7 @@ static void take_up(struct follower *follower, struct process *process, const ch
 		free(process);
 		return;
 	}
+	strangers__forget(&follower->strangers, process->pid);
 	err = engine__add(follower->engine, process);
 	if (err == -E2BIG) {
 		follower->beyond++;
@@ -82,33 +54,99 @@ static void take_up(struct follower *follower, struct process *process, const ch
 
 static void look_at(struct follower *follower, pid_t pid)
 {
-	const struct process *known = processes__find(&follower->processes, pid);
-	struct process *process = known && !known->exited ? NULL : calloc(1, sizeof(*process));
+	struct process *process = calloc(1, sizeof(*process));
 	char reason[512];
 	int err;
 
 	if (!process)
 		return;
 	err = process__open(process, pid, follower->strings);
-	if (err) {
-		follower->unopened += err != -ESRCH;
-		process__close(process);
-		free(process);
-		return;
-	}
+	follower->unopened += err && err != -ESRCH;
 	process->no_slot = follower->config.no_slot;
 	process->retries = RETRIES_QUICK; /* it has had the time to become what it is */
-	follow_has_new_code(follower, process);
-	if (may_be_python(process__attach(process, reason, sizeof(reason))))
+	if (!err && may_be_python(process__attach(process, reason, sizeof(reason)))) {
 		take_up(follower, process, reason);
-	else
-		drop(follower, process);
+		return;
+	}
+	follower->processes.past.others += !err && !follower->settled; /* later they are met again and again */
+	process__close(process);
+	free(process);
 }
 
-void follow_look_at_unseen(struct follower *follower, uint64_t until_ns)
+/* Those that are refused have been counted. */
+static bool is_python(struct follower *follower, pid_t pid)
 {
-	while (follower->unseen.len && follow_now_ns() < until_ns)
-		look_at(follower, follower->unseen.items[--follower->unseen.len]);
-	if (follower->unseen.len)
-		follower->retry_ns = 0;
+	struct process process = {.pid = pid};
+	enum py_attach_error error;
+	char reason[512];
+
+	error = py_target__open(&process.target, pid, reason, sizeof(reason));
+	return (error == PY_ATTACH_OK || error == PY_ATTACH_STARTING) && follow_is_wanted(follower, &process);
+}
+
+static bool is_followed(const struct follower *follower, pid_t pid)
+{
+	const struct process *process = processes__find(&follower->processes, pid);
+
+	return (process && !process->exited) || pid == getpid();
+}
+
+void follow_look(struct follower *follower, pid_t pid)
+{
+	struct process *process = processes__find(&follower->processes, pid);
+
+	if (!is_followed(follower, pid)) {
+		if (follower->config.all && strangers__has_changed(&follower->strangers, pid) &&
+		    is_python(follower, pid))
+			look_at(follower, pid);
+		return;
+	}
+	/* What was refused has been counted, and stays so. */
+	if (!process || !follow_wants_python(process) || process->error == PY_ATTACH_DENIED ||
+	    process->error == PY_ATTACH_UNSUPPORTED)
+		return;
+	process->code_bytes = 0;
+	follow_retry_at(follower, process, min_u64(process->retry_ns, follow_now_ns() + LOOK_NS));
+}
+
+void follow_look_at_changed(struct follower *follower, uint64_t now)
+{
+	pid_t pid = strangers__next_changed(&follower->strangers, now);
+
+	if (pid && !is_followed(follower, pid) && is_python(follower, pid))
+		look_at(follower, pid);
+}
+
+void follow_watch(struct follower *follower, pid_t pid)
+{
+	uint64_t due_ns = follow_now_ns() + EXEC_NS;
+
+	strangers__watch(&follower->strangers, pid, due_ns);
+	follower->retry_ns = min_u64(follower->retry_ns, due_ns);
+}
+
+static void look_at_unseen(struct follower *follower)
+{
+	pid_t pid = follower->unseen.items[--follower->unseen.len];
+
+	if (is_followed(follower, pid))
+		return;
+	strangers__has_changed(&follower->strangers, pid); /* as of before the look */
+	look_at(follower, pid);
+}
+
+void follow_look_at_strangers(struct follower *follower, uint64_t until_ns)
+{
+	uint64_t now = follow_now_ns();
+	pid_t pid = 0;
+
+	while (now < until_ns && (follower->unseen.len || (pid = strangers__next_due(&follower->strangers, now)))) {
+		if (follower->unseen.len)
+			look_at_unseen(follower);
+		else if (!is_followed(follower, pid))
+			follow_look(follower, pid);
+		now = follow_now_ns();
+	}
+	follower->retry_ns = min_u64(follower->retry_ns,
+				     follower->unseen.len ? 0 : strangers__due_ns(&follower->strangers));
 }

@@ -24,14 +24,18 @@ bool follow_is_wanted(const struct follower *follower, const struct process *pro
 /* --- follow_look.c --- */
 
 /*
- * Looks at processes that a pass over everything has found, until that time. Those that are no Python are not followed:
- * they may be tens of thousands.
+ * Looks at processes that a pass over everything has found, or that have called exec, until that time. Those that are no
+ * Python are not followed: they may be tens of thousands.
  */
-void follow_look_at_unseen(struct follower *follower, uint64_t until_ns);
-/* It has loaded something. `process`: the one with that pid, if there is one. */
-void follow_look(struct follower *follower, struct process *process, pid_t pid);
+void follow_look_at_strangers(struct follower *follower, uint64_t until_ns);
+/* It has loaded something. */
+void follow_look(struct follower *follower, pid_t pid);
+/* Without a kernel side that tells: one that has, if there is any. */
+void follow_look_at_changed(struct follower *follower, uint64_t now);
+/* One that nobody follows has called exec, and everything is wanted. */
+void follow_watch(struct follower *follower, pid_t pid);
 /* Has it, since it was found to be no Python? A look takes much longer than this. */
-bool follow_has_new_code(const struct follower *follower, struct process *process);
+bool follow_has_new_code(struct process *process);
 
 /* --- follow_end.c --- */
 
