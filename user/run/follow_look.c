@@ -32,6 +32,21 @@ static bool may_be_python(enum py_attach_error error)
 	return error != PY_ATTACH_NOT_PYTHON && error != PY_ATTACH_GONE && error != PY_ATTACH_SYSTEM;
 }
 
+/* To the engine it is none yet: whether it is to be sampled is judged after this. */
+static int add_unattached(struct follower *follower, struct process *process)
+{
+	uint64_t head = process->target.layout.interpreters_head;
+	bool attached = process->attached;
+	int err;
+
+	process->attached = false;
+	process->target.layout.interpreters_head = 0;
+	err = engine__add(follower->engine, process);
+	process->target.layout.interpreters_head = head;
+	process->attached = attached;
+	return err;
+}
+
 static void take_up(struct follower *follower, struct process *process, const char *reason)
 {
 	int err = follower__take(follower, process);
@@ -43,7 +58,7 @@ static void take_up(struct follower *follower, struct process *process, const ch
 		return;
 	}
 	strangers__forget(&follower->strangers, process->pid);
-	err = engine__add(follower->engine, process);
+	err = add_unattached(follower, process);
 	if (err == -E2BIG) {
 		follower->beyond++;
 		follower__exit(follower, process);
