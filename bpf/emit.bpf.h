@@ -145,3 +145,14 @@ static __always_inline void send_sample(struct pbp_sample *sample, bool urgent)
 	if (err)
 		count(PBP_COUNTER_LOST_SAMPLE);
 }
+
+/* An exec, a fork or the like. */
+static __always_inline long send_process(const struct pbp_process *record, bool urgent)
+{
+	long err = bpf_ringbuf_output(&events, (void *)record, sizeof(*record),
+				      wakeup_flags(record->time_ns, urgent));
+
+	if (err)
+		count(PBP_COUNTER_LOST_PROCESS);
+	return err;
+}

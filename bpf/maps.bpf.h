@@ -11,8 +11,9 @@ const volatile __u32 want_names = 0;		  /* put the thread's name into samples */
 const volatile __u64 hash_seed = 1; /* random: a target cannot make two stacks collide on purpose */
 
 const volatile __u32 follow_forks = 0; /* processes that targets start are targets, too */
-const volatile __u32 tell_execs = 0;   /* ... and those are told of that no target has started */
-const volatile __u32 tell_moves = 0;   /* processes that are put into another cgroup are told of */
+/* ... and those are told of that no target has started, and so is new code in them */
+const volatile __u32 tell_execs = 0;
+const volatile __u32 tell_moves = 0; /* processes that are put into another cgroup are told of */
 
 /* Written by user space, read here. */
 __u32 reader_idle = 0; /* the reader has stopped polling: wake it for the next record */
@@ -27,6 +28,7 @@ __u64 pidns = 0;       /* address of its struct pid_namespace */
 __u64 last_wakeup_ns = 0;
 __u32 birth_told = 0; /* a target has started a thread, and the reader knows */
 __u32 forks = 0;      /* number of processes that were followed */
+__u64 next_stranger_ns = 0; /* no process that is no target is told of before this time (look.bpf.h) */
 
 /* Wake-ups from the interrupt are paid by the target: at most 100 a second over all CPUs. */
 #define WAKEUP_INTERVAL_NS 10000000ull
@@ -162,6 +164,37 @@ struct {
 	__type(key, __u32);
 	__type(value, struct thread);
 } threads SEC(".maps");
+
+/*
+ * Processes of which the last thread is ending, and when that was told, by the task that stands for them. What a task
+ * used is known to the last when it is freed.
+ */
+struct ending {
+	__u64 time_ns;
+	__u32 tgid;
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, struct ending);
+} endings SEC(".maps");
+
+/* What was known of a process that is no Python when user space was last told to look at it. Keyed by tgid. */
+struct stranger {
+	__u64 code_pages;
+	__u64 next_ns; /* not told again before this time */
+	__u64 wait_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct stranger);
+} strangers SEC(".maps");
 
 /* What user space wants looked at in a thread's tail. Written there, read here. */
 struct {

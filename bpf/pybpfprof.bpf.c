@@ -2,9 +2,9 @@
 /*
  * START HERE (kernel side). on_tick runs in the timer interrupt of a target's thread: it finds the thread's
  * Python state (tstate.bpf.h), walks its frames (walk.bpf.h) and sends a sample (emit.bpf.h). on_exec tells
- * when a target becomes another program, on_new_task when it starts a thread or a process, on_move when any
- * process is put into another cgroup. Everything the target owns is only read, and all of it is taken for
- * hostile.
+ * when a target becomes another program, on_new_task when it starts a thread or a process, on_end when it
+ * ends, on_move when any process is put into another cgroup; look.bpf.h, when what is no Python may have
+ * become one. Everything the target owns is only read, and all of it is taken for hostile.
  */
 #ifdef __bpf__
 #include "vmlinux.h"
@@ -20,6 +20,7 @@
 #include "walk.bpf.h"
 #include "tstate.bpf.h"
 #include "emit.bpf.h"
+#include "look.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -271,6 +272,8 @@ static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
 	fill_ids(sample, task);
 	tgid = sample->tgid;
 	target = bpf_map_lookup_elem(&targets, &tgid);
+	if (!target || !target->interpreters_head)
+		tell_new_code(task, tgid, target);
 	if (!target)
 		return 0;
 	scratch->target = *target;
@@ -308,16 +311,6 @@ static __always_inline __u32 process_id(struct task_struct *task)
 	return pidns_level ? local_id(BPF_CORE_READ(task, group_leader)) : BPF_CORE_READ(task, tgid);
 }
 
-static __always_inline long send_process(const struct pbp_process *record)
-{
-	long err = bpf_ringbuf_output(&events, (void *)record, sizeof(*record),
-				      wakeup_flags(record->time_ns, true));
-
-	if (err)
-		count(PBP_COUNTER_LOST_PROCESS);
-	return err;
-}
-
 /*
  * The current task has become another program. A raw tracepoint, not tp_btf, which costs a look-up in all
  * kernel types.
@@ -329,12 +322,71 @@ int on_exec(void *ctx)
 	struct pbp_target *target;
 
 	record.tgid = process_id(bpf_get_current_task_btf());
+	bpf_map_delete_elem(&strangers, &record.tgid);
 	target = bpf_map_lookup_elem(&targets, &record.tgid);
 	if (target)
 		target->interpreters_head = 0; /* the old program's memory is gone; user space looks again */
 	else if (!tell_execs || !record.tgid)
 		return 0;
-	send_process(&record);
+	send_process(&record, true);
+	return 0;
+}
+
+/* Of a process that ends: of the task itself, its leader if that waits to be reaped, and those that are gone. */
+static __always_inline __u64 cpu_ns_at_end(struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	__u64 sum = BPF_CORE_READ(task, signal, sum_sched_runtime) + BPF_CORE_READ(task, se.sum_exec_runtime);
+
+	return leader == task ? sum : sum + BPF_CORE_READ(leader, se.sum_exec_runtime);
+}
+
+/*
+ * The current task ends. If it is the last of its process, that is told, with its CPU time so far: once its parent has
+ * reaped it, nobody knows. Of two that end at the same instant both may be told; the second knows more.
+ */
+SEC("raw_tp/sched_process_exit")
+int on_end(void *ctx)
+{
+	struct pbp_process record = {.type = PBP_EXIT, .time_ns = bpf_ktime_get_ns()};
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct signal_struct *signal = BPF_CORE_READ(task, signal);
+	struct ending ending = {0};
+	__u64 leader;
+	int live = 1;
+
+	bpf_probe_read_kernel(&live, sizeof(live), &signal->live);
+	if (live)
+		return 0;
+	record.tgid = process_id(task);
+	bpf_map_delete_elem(&strangers, &record.tgid);
+	if (!bpf_map_lookup_elem(&targets, &record.tgid))
+		return 0;
+	record.cpu_ns = cpu_ns_at_end(task);
+	send_process(&record, false);
+	leader = (__u64)BPF_CORE_READ(task, group_leader);
+	ending.time_ns = record.time_ns;
+	ending.tgid = record.tgid;
+	bpf_map_update_elem(&endings, &leader, &ending, BPF_ANY);
+	return 0;
+}
+
+/* The last of a process, after it was reaped: told as of its end, since its number may be another's by now. */
+SEC("raw_tp/sched_process_free")
+int on_free(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	struct pbp_process record = {.type = PBP_FREED};
+	__u64 key = (__u64)task;
+	struct ending *ending = bpf_map_lookup_elem(&endings, &key);
+
+	if (!ending)
+		return 0;
+	record.tgid = ending->tgid;
+	record.time_ns = ending->time_ns;
+	record.cpu_ns = BPF_CORE_READ(task, signal, sum_sched_runtime);
+	bpf_map_delete_elem(&endings, &key);
+	send_process(&record, false);
 	return 0;
 }
 
@@ -343,7 +395,7 @@ static __always_inline void tell_birth(__u32 tgid)
 {
 	struct pbp_process record = {.type = PBP_BIRTH, .tgid = tgid, .time_ns = bpf_ktime_get_ns()};
 
-	if (!birth_told && !send_process(&record))
+	if (!birth_told && !send_process(&record, true))
 		birth_told = 1;
 }
 
@@ -362,8 +414,8 @@ static __always_inline void follow(struct task_struct *child, const struct pbp_t
 	if (!record.tgid)
 		return;
 	if (bpf_map_update_elem(&targets, &record.tgid, &target, BPF_ANY))
-		count(PBP_COUNTER_LOST_PROCESS);
-	else if (send_process(&record))
+		count(PBP_COUNTER_TABLE_FULL);
+	else if (send_process(&record, true))
 		bpf_map_delete_elem(&targets, &record.tgid);
 }
 
@@ -373,7 +425,7 @@ static __always_inline void tell_move(struct task_struct *task)
 
 	record.tgid = process_id(task);
 	if (record.tgid)
-		send_process(&record);
+		send_process(&record, true);
 }
 
 /* Of any hierarchy; user space looks where the process is now. */

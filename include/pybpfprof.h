@@ -102,6 +102,9 @@ enum pbp_record_type {
 	PBP_BIRTH,     /* struct pbp_process: a target has started a thread; sent for the first one only */
 	PBP_FORK,      /* struct pbp_process: a target has started a process, which is a target, too */
 	PBP_MOVED,     /* struct pbp_process: it was put into another cgroup, or started in one */
+	PBP_EXIT,      /* struct pbp_process: the last thread of a target ends ... */
+	PBP_FREED,     /* ... and nothing is left of it, not even a zombie; may come for any PBP_EXIT */
+	PBP_LOOK,      /* struct pbp_process: what is no Python has other code mapped than it had */
 };
 
 /* pbp_frame.flags */
@@ -228,6 +231,7 @@ struct pbp_process {
 	__u64 time_ns;
 	__u32 parent; /* PBP_FORK: the target that started it ... */
 	__u32 epoch;  /* ... and what goes into the ids of its stacks until user space says otherwise */
+	__u64 cpu_ns; /* PBP_EXIT, PBP_FREED: what it used up to then */
 };
 
 /* Epochs that the kernel side gives to processes that it follows. User space's own are smaller. */
@@ -242,7 +246,8 @@ struct pbp_process {
 	X(STACKS, "stacks sent")                                                                             \
 	X(CODES, "code objects sent")                                                                        \
 	X(WAKEUPS, "wake-ups of the profiler")                                                               \
-	X(LIST_WALKS, "thread states found by walking the interpreter's list")
+	X(LIST_WALKS, "thread states found by walking the interpreter's list")                               \
+	X(TABLE_FULL, "processes not followed, table of processes full")
 
 enum pbp_counter {
 #define PBP_COUNTER_ENUM(name, text) PBP_COUNTER_##name,

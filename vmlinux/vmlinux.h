@@ -91,11 +91,32 @@ struct thread_struct {
 	unsigned long fsbase; /* x86-64: the thread pointer, which CPython's thread_id equals */
 };
 
+struct mm_struct {
+	unsigned long exec_vm; /* pages of code that are mapped */
+};
+
+struct sched_entity {
+	__u64 sum_exec_runtime; /* ns of CPU time */
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+/* What the threads of a process share. */
+struct signal_struct {
+	atomic_t live;			      /* threads that have not begun to end */
+	unsigned long long sum_sched_runtime; /* ns of CPU time of those that are gone */
+};
+
 struct task_struct {
 	int pid;
 	int tgid;
 	__u64 start_time; /* with pid: the identity of a thread */
 	struct task_struct *group_leader;
+	struct mm_struct *mm; /* NULL: a kernel thread, or one that ends */
+	struct signal_struct *signal;
+	struct sched_entity se;
 	struct pid *thread_pid;
 	struct thread_struct thread;
 };

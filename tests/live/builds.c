@@ -100,13 +100,11 @@ void compile(const char *const *args)
 	check(child__wait(compiler, 120) && !child__code(compiler), "cc: %s", child__err(compiler));
 }
 
-/* embed.c, compiled into a folder of the root; as the target sees it. */
-static const char *compile_embed(const struct python *python, char *folder, size_t size)
+const char *compile_embed(const struct python *python)
 {
 	char path[CHILD_PATH + 16];
 
-	snprintf(folder, size, "%s", scratch_folder(python->root));
-	snprintf(path, sizeof(path), "%s/webworker", folder);
+	snprintf(path, sizeof(path), "%s/webworker", scratch_folder(python->root));
 	compile((const char *const[]){"-O1", "-Wl,-z,noseparate-code", "-o", path, "tests/targets/embed.c",
 				      "-ldl", "-lpthread", NULL});
 	return strdup(path + strlen(python->root));
@@ -117,9 +115,9 @@ struct target *start_embed(const struct python *python, bool remove, const char 
 			   const char *const *more)
 {
 	static struct python embedder;
-	char folder[CHILD_PATH], library[CHILD_PATH], original[2 * CHILD_PATH], copy[2 * CHILD_PATH];
+	char library[CHILD_PATH], original[2 * CHILD_PATH], copy[2 * CHILD_PATH];
 	char prefix[256] = "/usr", home[300];
-	const char *program = compile_embed(python, folder, sizeof(folder)), *argv[12];
+	const char *program = compile_embed(python), *argv[12];
 	struct target *target = calloc(1, sizeof(*target));
 	size_t count = 0;
 
@@ -131,7 +129,7 @@ struct target *start_embed(const struct python *python, bool remove, const char 
 	snprintf(home, sizeof(home), "PYTHONHOME=%s", prefix);
 	library_of(python, library, sizeof(library));
 	snprintf(original, sizeof(original), "%s%s", python->root, library);
-	snprintf(copy, sizeof(copy), "%s/libunpacked.so", folder);
+	snprintf(copy, sizeof(copy), "%s/libunpacked.so", scratch_folder(python->root));
 	if (remove)
 		copy_file(original, copy);
 	if (python->root[0]) {

@@ -31,6 +31,9 @@ void library_of(const struct python *python, char *path, size_t size);
 /* The executable as it stands in the command. */
 const char *executable_of(const struct python *python);
 
+/* embed.c, compiled; as the target sees it. */
+const char *compile_embed(const struct python *python);
+
 /*
  * embed.c, compiled and started; not called python. `remove`: the library is a copy of an odd name, deleted
  * after loading. `more`: arguments behind the mode; NULL at the end.

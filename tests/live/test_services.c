@@ -5,7 +5,6 @@
  */
 #include "service.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,53 +92,6 @@ LIVE_TEST(services, brief_children)
 	check(processes_with(run, "brief") >= 9, "%zu of 10 are in the profile: %s",
 	      processes_with(run, "brief"), run->err);
 	check(named > 60, "brief has %.1f %%: %s", named, run->err);
-}
-
-static size_t count_fds(pid_t pid)
-{
-	char path[64];
-	size_t count = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	dir = opendir(path);
-	while (dir && readdir(dir))
-		count++;
-	if (dir)
-		closedir(dir);
-	return count;
-}
-
-/* Forks, execs and ends by the hundred: nothing is left of them. */
-LIVE_TEST(services, storm)
-{
-	static const char text[] = BURN "import os, subprocess\n"
-					"burn(0.3)\n"
-					"print('begin', flush=True)\n"
-					"burn(0.5)\n"
-					"for i in range(600):\n"
-					"    pid = os.fork()\n"
-					"    if not pid: os._exit(0)\n"
-					"    os.waitpid(pid, 0)\n"
-					"    if i % 4 == 0: subprocess.call(['/bin/true'])\n"
-					"print('end', flush=True)\n"
-					"burn(2)\n";
-	struct service *service =
-		service__command(pick("3.14", "debian"), OPTIONS("-q", "-s", "--stats"), text);
-	struct child *child = service__begin(service);
-	size_t before, after;
-	struct run *run;
-
-	check(child__wait_line(child, "begin", 60), "it does not begin: %s", child__err(child));
-	pause_for(0.2);
-	before = count_fds(child->pid);
-	check(child__wait_line(child, "end", 100), "it does not end: %s", child__err(child));
-	pause_for(1.2);
-	after = count_fds(child->pid);
-	run = service__finish(child, service);
-	check_profile(run, 0);
-	check(before && after <= before + 4, "%zu file descriptors before, %zu after", before, after);
-	check(run->report.resident_mb < 100, "%.1f MB", run->report.resident_mb);
 }
 
 /* A supervisor that is no Python, by its number. */

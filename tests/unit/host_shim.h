@@ -60,11 +60,25 @@ struct pid {
 	unsigned int level;
 	struct upid numbers[4];
 };
+struct mm_struct {
+	unsigned long exec_vm;
+};
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+	unsigned long long sum_sched_runtime;
+};
 struct task_struct {
 	int pid;
 	int tgid;
 	__u64 start_time;
 	struct task_struct *group_leader;
+	struct mm_struct *mm;
+	struct signal_struct *signal;
+	struct {
+		__u64 sum_exec_runtime;
+	} se;
 	struct pid *thread_pid;
 	struct {
 		unsigned long fsbase;

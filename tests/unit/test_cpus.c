@@ -34,6 +34,16 @@ Test(cpus, lists)
 	expect("2;5", "001000000000");
 }
 
+/* Numbers that are possible may have gaps. */
+Test(cpus, end)
+{
+	cr_expect_eq(cpus__end_of("0\n"), 1);
+	cr_expect_eq(cpus__end_of("0-3\n"), 4);
+	cr_expect_eq(cpus__end_of("0,8-11,4\n"), 12);
+	cr_expect_eq(cpus__end_of("\n"), 0);
+	cr_expect_geq(cpus__end(), (size_t)sysconf(_SC_NPROCESSORS_CONF));
+}
+
 Test(cpus, of_this_machine)
 {
 	bool online[4096];

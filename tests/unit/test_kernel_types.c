@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char *const NAMES[] = {"pid", "thread_struct", "task_struct", "perf_event"};
+static const char *const NAMES[] = {"pid",	"thread_struct", "task_struct",	  "perf_event",
+				    "mm_struct", "sched_entity",  "signal_struct"};
 
 /* Members of the whole and the trimmed struct: names, places, and sizes of what is not a pointer. */
 static void compare(const struct btf *whole, const struct btf *trimmed, int old_id, int new_id)

@@ -335,6 +335,18 @@ Test(report, containers)
 	expect_part("container", false);
 }
 
+/* The table of processes is full: that some are missing is said. */
+Test(report, processes_beyond_the_limit)
+{
+	report.counts.samples = 300;
+	report.followed = true;
+	expect_part("  limits ", false);
+	report.beyond = 1;
+	expect_part("\n  limits     1 process was not followed: no room for more than 16384 at a time\n", true);
+	report.beyond = 20;
+	expect_part("\n  limits     20 processes were not followed: ", true);
+}
+
 /* For programs: one object, whatever the target is called. */
 Test(report, as_json)
 {

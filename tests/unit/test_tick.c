@@ -602,6 +602,139 @@ Test(tick, every_exec_is_told)
 	image__free(&image);
 }
 
+/* ---- ends, and code that is loaded late ---- */
+
+static struct pbp_process only_record(void)
+{
+	struct pbp_process record = {0};
+
+	cr_assert_eq(host.records.len, 1, "%zu records", host.records.len);
+	cr_assert_eq(host.records.items[0].size, sizeof(record));
+	memcpy(&record, host.records.items[0].bytes, sizeof(record));
+	return record;
+}
+
+static void host_forget_target(void)
+{
+	__u32 tgid = host.task.tgid;
+
+	bpf_map_delete_elem(&targets, &tgid);
+}
+
+Test(tick, the_end_of_a_process)
+{
+	struct signal_struct signal = {.live.counter = 1, .sum_sched_runtime = 500};
+	struct task_struct leader = {.pid = 4711, .tgid = 4711, .se.sum_exec_runtime = 20};
+	struct bpf_raw_tracepoint_args freed = {.args = {(uintptr_t)&leader}};
+	struct pbp_process record;
+
+	start(14);
+	host.task.signal = &signal;
+	host.task.se.sum_exec_runtime = 3;
+	host_forget_records();
+	on_end(NULL);
+	cr_expect(!host.records.len, "another thread lives");
+	signal.live.counter = 0;
+	on_end(NULL);
+	record = only_record();
+	cr_expect(record.type == PBP_EXIT && record.tgid == (__u32)host.task.tgid);
+	cr_expect_eq(record.cpu_ns, 503);
+
+	/* The main thread ended before, and waits to be reaped. */
+	leader.group_leader = &leader;
+	host.task.group_leader = &leader;
+	host_forget_records();
+	on_end(NULL);
+	cr_expect_eq(only_record().cpu_ns, 523);
+
+	/* It is reaped, and so all that it used is in one place; its target may be gone. */
+	leader.signal = &signal;
+	signal.sum_sched_runtime = 530;
+	host_forget_records();
+	host_forget_target();
+	on_free(&freed);
+	record = only_record();
+	cr_expect(record.type == PBP_FREED && record.tgid == (__u32)host.task.tgid && record.cpu_ns == 530);
+	on_free(&freed);
+	cr_expect_eq(host.records.len, 1, "once");
+
+	host_forget_records();
+	on_end(NULL);
+	on_free(&freed);
+	cr_expect(!host.records.len, "not a target");
+	image__free(&image);
+}
+
+static struct mm_struct memory = {.exec_vm = 100};
+
+static size_t looks_after(__u64 ns)
+{
+	size_t count = 0;
+
+	host.now_ns += ns;
+	tick_again(true);
+	for (size_t i = 0; i < host.records.len; i++)
+		count += load_u32(host.records.items[i].bytes) == PBP_LOOK;
+	return count;
+}
+
+Test(tick, new_code_of_what_is_no_python)
+{
+	size_t count = 0;
+	__u32 tgid;
+
+	start(14);
+	host.task.mm = &memory;
+	tgid = host.task.tgid;
+	cr_expect_eq(looks_after(0), 0, "it is Python");
+	image.target.layout.interpreters_head = 0;
+	set_target();
+	cr_expect_eq(looks_after(0), 1, "as it is at the first tick");
+	cr_expect_eq(looks_after(LOOK_FIRST_NS), 0, "it is the same");
+	memory.exec_vm++;
+	cr_expect_eq(looks_after(0), 1);
+	memory.exec_vm++;
+	cr_expect_eq(looks_after(LOOK_FIRST_NS), 0, "too soon, for the second time");
+	cr_expect_eq(looks_after(LOOK_FIRST_NS), 1, "it is not forgotten");
+
+	/* One that makes code all the time, then stops. */
+	for (int i = 0; i < 1000; i++) {
+		memory.exec_vm++;
+		count += looks_after(LOOK_FIRST_NS);
+	}
+	cr_expect_lt(count, 25, "%zu times in %llu s", count, 1000 * LOOK_FIRST_NS / 1000000000);
+	cr_expect_gt(count, 10, "%zu times", count);
+	looks_after(LOOK_MOST_NS);
+	memory.exec_vm++;
+	cr_expect_eq(looks_after((LOOK_QUIET + 2) * LOOK_MOST_NS), 1);
+	memory.exec_vm++;
+	cr_expect_eq(looks_after(LOOK_FIRST_NS), 1, "it was quiet for long");
+
+	/* Another program, which may have as much code. */
+	on_exec(NULL);
+	cr_expect_eq(looks_after(0), 1);
+
+	/* What the ring had no room for is told later. */
+	memory.exec_vm++;
+	host.ring_full = true;
+	cr_expect_eq(looks_after(LOOK_FIRST_NS), 0);
+	host.ring_full = false;
+	cr_expect_eq(looks_after(0), 1);
+
+	bpf_map_delete_elem(&targets, &tgid);
+	memory.exec_vm++;
+	cr_expect_eq(looks_after(LOOK_MOST_NS), 0, "nobody asked for others");
+	host_set_knob(&tell_execs, 1);
+	cr_expect_eq(looks_after(LOOK_MOST_NS), 1);
+	host.task.tgid = 1;
+	cr_expect_eq(looks_after(0), 0, "many are told of one after the other");
+	cr_expect_eq(looks_after(STRANGERS_NS), 1);
+	host.task.mm = NULL;
+	host.task.tgid = 2;
+	cr_expect_eq(looks_after(STRANGERS_NS), 0, "a kernel thread");
+	image__free(&image);
+}
+
 /* Where the interpreter's count of freed code objects cannot be read, identities hold for one walk. */
 Test(tick, generation_not_resident)
 {

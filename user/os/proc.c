@@ -271,6 +271,25 @@ pid_t proc__process_of(pid_t tid)
 	return field ? atoi(field) : 0;
 }
 
+/* The program's own, and all else: the two are rounded so that they add up. */
+int proc__code_bytes(pid_t pid, uint64_t *out)
+{
+	char path[64], text[8192];
+	const char *own, *libraries;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	len = read_text(path, text, sizeof(text));
+	if (len < 0)
+		return len;
+	own = status_field(text, "VmExe");
+	libraries = status_field(text, "VmLib");
+	if (!own || !libraries)
+		return -ESRCH; /* a kernel thread, or one that has ended */
+	*out = (strtoull(own, NULL, 10) + strtoull(libraries, NULL, 10)) * 1024;
+	return 0;
+}
+
 /* Real, effective, saved, of the file system. */
 static int last_id(const char *status, const char *name, unsigned int *out)
 {

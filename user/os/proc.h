@@ -55,6 +55,9 @@ int proc__children(pid_t pid, struct proc_tasks *out);
  */
 int proc__exec_id(pid_t pid, uint64_t *out);
 
+/* Bytes of code that the process has mapped. 0 or -errno. */
+int proc__code_bytes(pid_t pid, uint64_t *out);
+
 /* The process that a thread id belongs to, 0 when there is no such thread. */
 pid_t proc__process_of(pid_t tid);
 

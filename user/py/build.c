@@ -13,7 +13,7 @@
 #define DEBUG_FUNCTION "_Py_NegativeRefcount"
 #define JIT_FUNCTION   "_PyOptimizer_Optimize"
 
-static enum py_answer exports(const struct py_runtime *runtime, const char *name)
+static enum py_answer exports(struct py_runtime *runtime, const char *name)
 {
 	py_addr addr;
 

@@ -116,7 +116,7 @@ int code_cache__load(struct code_cache *cache, struct py_target *target, const s
 			err = want_code(&round, frames[i].code, frames[i].ident, NULL);
 	if (!err && round.count)
 		err = code_load_round(&round);
-	cache->offers.len = 0;
+	vec__free(&cache->offers); /* large, and rarely wanted once a program is known */
 	free(round.items);
 	vec__free(&round.segments);
 	vec__free(&round.lengths);

@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 #include "os/auxv.h"
+#include "os/known_files.h"
 
 #include <errno.h>
 #include <string.h>
@@ -154,28 +155,102 @@ static void add_bias(struct image_file *file, uint64_t bias)
 		file->biases[file->biases_cnt++] = bias;
 }
 
+/* --- what can be asked of a file --- */
+
+enum question { IS_ELF, IS_FIXED, VADDR_OF_OFFSET, SECTION, SYMBOL, MAY_EXPORT };
+
+static int look(const struct elf *elf, enum question question, const char *name, uint64_t number, uint64_t *value)
+{
+	struct elf_symbol symbol;
+	uint64_t size;
+	int err;
+
+	switch (question) {
+	case IS_ELF:
+		return 0;
+	case IS_FIXED:
+		return elf__is_fixed(elf) ? 0 : -ENOENT;
+	case VADDR_OF_OFFSET:
+		return elf__vaddr_of_offset(elf, number, value);
+	case SECTION:
+		return elf__section(elf, name, value, &size);
+	case SYMBOL:
+		err = elf__symbol(elf, name, &symbol);
+		*value = err ? 0 : symbol.vaddr;
+		return err;
+	case MAY_EXPORT:
+		return elf__may_export(elf, name) ? 0 : -ENOENT;
+	}
+	return -EINVAL;
+}
+
+static int ask(struct image_file *file, enum question question, const char *name, uint64_t number, uint64_t *value)
+{
+	uint64_t key = known_question(question, name, number);
+	struct known_answer answer = {0};
+
+	if (!known_files__recall(file->known, key, &answer)) {
+		if (!file->elf)
+			answer.err = elf__open(&file->elf, file->fd);
+		if (answer.err && answer.err != -ENOEXEC)
+			return answer.err;
+		answer.err = answer.err ?: look(file->elf, question, name, number, &answer.value);
+		known_files__note(file->known, key, &answer);
+	}
+	*value = answer.value;
+	return answer.err;
+}
+
+int image_file__section(struct image_file *file, const char *name, uint64_t *vaddr)
+{
+	return ask(file, SECTION, name, 0, vaddr);
+}
+
+int image_file__symbol(struct image_file *file, const char *name, uint64_t *vaddr)
+{
+	return ask(file, SYMBOL, name, 0, vaddr);
+}
+
+bool image_file__may_export(struct image_file *file, const char *name)
+{
+	uint64_t unused;
+
+	return !ask(file, MAY_EXPORT, name, 0, &unused);
+}
+
+const char *image_file__soname(struct image_file *file)
+{
+	if (!file->elf && elf__open(&file->elf, file->fd))
+		return "";
+	return elf__soname(file->elf);
+}
+
+/* --- opening --- */
+
 static void find_biases(struct image_file *file, const struct image *image)
 {
 	uint64_t vaddr;
 
-	if (elf__is_fixed(file->elf)) {
+	if (!ask(file, IS_FIXED, "", 0, &vaddr)) {
 		add_bias(file, 0);
 		return;
 	}
 	for (size_t i = 0; i < image->count; i++) {
-		if (!elf__vaddr_of_offset(file->elf, image->entries[i]->offset, &vaddr))
+		if (!ask(file, VADDR_OF_OFFSET, "", image->entries[i]->offset, &vaddr))
 			add_bias(file, image->entries[i]->start - vaddr);
 	}
 }
 
 int image_file__open(struct image_file *file, pid_t pid, const struct image *image)
 {
+	uint64_t unused;
 	int err;
 
 	*file = (struct image_file){.fd = maps__open_file(pid, image->entries[0])};
 	if (file->fd < 0)
 		return file->fd;
-	err = elf__open(&file->elf, file->fd);
+	file->known = known_files__open(file->fd);
+	err = ask(file, IS_ELF, "", 0, &unused);
 	if (err)
 		image_file__close(file);
 	else
@@ -192,10 +267,9 @@ void image_file__close(struct image_file *file)
 	file->fd = -1;
 }
 
-bool image_file__has_sections(const struct image_file *file)
+bool image_file__has_sections(struct image_file *file)
 {
-	uint64_t vaddr, size;
+	uint64_t vaddr;
 
-	return !elf__section(file->elf, ".text", &vaddr, &size) ||
-	       !elf__section(file->elf, ".dynamic", &vaddr, &size);
+	return !image_file__section(file, ".text", &vaddr) || !image_file__section(file, ".dynamic", &vaddr);
 }

@@ -37,10 +37,11 @@ void images__free(struct images *images);
 
 const char *image__path(const struct image *image);
 
-/* The image's file, open. */
+/* The image's file, open. What was found in its headers once is known, so that they are read when need be only. */
 struct image_file {
-	int fd;
+	int fd; /* -1: there is none */
 	struct elf *elf;
+	uint64_t known; /* see os/known_files.h */
 	/*
 	 * Where it is loaded: memory address - link address. Usually one; more when the file is loaded twice
 	 * (dlmopen) or mapped as data, too, so what is found through one has to be checked.
@@ -53,4 +54,10 @@ struct image_file {
 int image_file__open(struct image_file *file, pid_t pid, const struct image *image);
 void image_file__close(struct image_file *file);
 /* Are there section headers? They may be stripped or broken, so that a missing section means nothing. */
-bool image_file__has_sections(const struct image_file *file);
+bool image_file__has_sections(struct image_file *file);
+
+/* As those of os/elf.h. */
+int image_file__section(struct image_file *file, const char *name, uint64_t *vaddr);
+int image_file__symbol(struct image_file *file, const char *name, uint64_t *vaddr);
+bool image_file__may_export(struct image_file *file, const char *name);
+const char *image_file__soname(struct image_file *file);

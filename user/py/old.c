@@ -36,20 +36,20 @@ bool py_old__version_of_name(const char *path, unsigned int *major, unsigned int
 	return sscanf(at, "%1u.%2u%n", major, minor, &used) == 2 && used;
 }
 
-static bool exports(const struct image_file *file, const char *name)
+static bool exports(struct image_file *file, const char *name)
 {
-	struct elf_symbol symbol;
+	uint64_t vaddr;
 
-	return !elf__symbol(file->elf, name, &symbol);
+	return !image_file__symbol(file, name, &vaddr);
 }
 
-static bool read_exported_version(struct remote *remote, const struct image_file *file, uint64_t bias,
+static bool read_exported_version(struct remote *remote, struct image_file *file, uint64_t bias,
 				  uint32_t *version)
 {
-	struct elf_symbol symbol;
+	uint64_t vaddr;
 
-	return !elf__symbol(file->elf, "Py_Version", &symbol) &&
-	       !remote__read(remote, bias + symbol.vaddr, version, sizeof(*version)) &&
+	return !image_file__symbol(file, "Py_Version", &vaddr) &&
+	       !remote__read(remote, bias + vaddr, version, sizeof(*version)) &&
 	       py_version_major(*version) == 3;
 }
 
@@ -57,7 +57,7 @@ static bool read_exported_version(struct remote *remote, const struct image_file
  * Minor version of a file that exports the API but not Py_Version (the "added in" notes of the C API's
  * documentation). 0: it exports no API.
  */
-static uint32_t minor_of_exports(const struct image_file *file)
+static uint32_t minor_of_exports(struct image_file *file)
 {
 	if (exports(file, "PyIter_Send"))
 		return 10;
@@ -135,9 +135,9 @@ static void probe_each_version(struct py_probe *probe, struct remote *remote, py
 }
 
 void py_old__probe(struct py_probe *probe, struct remote *remote, py_addr runtime,
-		   const struct image_file *file, uint64_t bias)
+		   struct image_file *file, uint64_t bias)
 {
-	uint64_t vaddr, size;
+	uint64_t vaddr;
 	uint32_t version, minor;
 
 	if (read_exported_version(remote, file, bias, &version)) {
@@ -147,13 +147,13 @@ void py_old__probe(struct py_probe *probe, struct remote *remote, py_addr runtim
 	minor = minor_of_exports(file);
 	if (minor)
 		probe_version(probe, remote, runtime, RELEASE(minor));
-	else if (!elf__section(file->elf, ".PyRuntime", &vaddr, &size))
+	else if (!image_file__section(file, ".PyRuntime", &vaddr))
 		probe_each_version(probe, remote, runtime);
 	else
 		refuse(probe, "of a version that its file does not tell");
 }
 
-void py_old__describe_ancient(struct py_probe *probe, const struct image_file *file, const char *path)
+void py_old__describe_ancient(struct py_probe *probe, struct image_file *file, const char *path)
 {
 	unsigned int major, minor;
 
@@ -165,7 +165,7 @@ void py_old__describe_ancient(struct py_probe *probe, const struct image_file *f
 	/* Global until 3.6, a member of _PyRuntime since. */
 	if (!exports(file, "_PyThreadState_Current"))
 		return;
-	if (py_old__version_of_name(elf__soname(file->elf), &major, &minor) ||
+	if (py_old__version_of_name(image_file__soname(file), &major, &minor) ||
 	    py_old__version_of_name(path, &major, &minor))
 		refuse_version(probe, major, minor);
 	else

@@ -17,10 +17,10 @@
  * the file is loaded.
  */
 void py_old__probe(struct py_probe *probe, struct remote *remote, py_addr runtime,
-		   const struct image_file *file, uint64_t bias);
+		   struct image_file *file, uint64_t bias);
 
 /* A file without _PyRuntime: is it a Python from before 3.7, or PyPy? Leaves NOT_PYTHON if it is neither. */
-void py_old__describe_ancient(struct py_probe *probe, const struct image_file *file, const char *path);
+void py_old__describe_ancient(struct py_probe *probe, struct image_file *file, const char *path);
 
 /*
  * Major and minor version from a name such as "libpython3.9.so.1.0", "python2.7", "libpython3.6m.so.1.0"; any

@@ -43,7 +43,7 @@ struct finder {
 	struct images images;
 	struct remote *remote;
 	struct candidate best;	/* verdict NOT_PYTHON: none yet */
-	struct image_file file; /* of the best; elf NULL if none */
+	struct image_file file; /* of the best; fd -1 if none */
 	size_t live;		/* candidates found live */
 	uint64_t scan_bytes;	/* left of SCAN_MAX_BYTES */
 };
@@ -155,18 +155,13 @@ static bool try_address(struct finder *finder, struct candidate *candidate, stru
  * is needed (before 3.10, where there is no section), so those whose hash table denies it are not searched; a
  * program that was linked with a libpython.a need not.
  */
-static const char *find_in_headers(const struct image *image, const struct elf *elf, uint64_t *vaddr)
+static const char *find_in_headers(const struct image *image, struct image_file *file, uint64_t *vaddr)
 {
-	struct elf_symbol symbol;
-	uint64_t size;
-
-	if (!elf__section(elf, ".PyRuntime", vaddr, &size))
+	if (!image_file__section(file, ".PyRuntime", vaddr))
 		return "section";
-	if ((image->is_program || elf__may_export(elf, "_PyRuntime")) &&
-	    !elf__symbol(elf, "_PyRuntime", &symbol)) {
-		*vaddr = symbol.vaddr;
+	if ((image->is_program || image_file__may_export(file, "_PyRuntime")) &&
+	    !image_file__symbol(file, "_PyRuntime", vaddr))
 		return "symbol";
-	}
 	return NULL;
 }
 
@@ -259,7 +254,7 @@ static void keep_or_close(struct finder *finder, const struct image *image, stru
 }
 
 /* Only to name it, so only if nothing else is known. */
-static void try_ancient(struct finder *finder, const struct image *image, const struct image_file *file)
+static void try_ancient(struct finder *finder, const struct image *image, struct image_file *file)
 {
 	struct candidate candidate = {
 		.probe.verdict = PY_ATTACH_NOT_PYTHON,
@@ -286,7 +281,7 @@ static bool search_image(struct finder *finder, const struct image *image)
 		return false;
 	if (err) /* unlinked and not ours to open: its memory is still there */
 		return scan_image(finder, image, NULL);
-	how = find_in_headers(image, file.elf, &vaddr);
+	how = find_in_headers(image, &file, &vaddr);
 	if (how)
 		over = try_headers(finder, image, &file, vaddr, how);
 	else if (!image_file__has_sections(&file))
@@ -374,12 +369,12 @@ void py_runtime__close(struct py_runtime *runtime)
 		image_file__close(&runtime->file);
 }
 
-int py_runtime__symbol(const struct py_runtime *runtime, const char *name, py_addr *addr)
+int py_runtime__symbol(struct py_runtime *runtime, const char *name, py_addr *addr)
 {
-	struct elf_symbol symbol;
+	uint64_t vaddr;
 
-	if (!runtime->file.elf || elf__symbol(runtime->file.elf, name, &symbol))
+	if (runtime->file.fd < 0 || image_file__symbol(&runtime->file, name, &vaddr))
 		return -ENOENT;
-	*addr = runtime->bias + symbol.vaddr;
+	*addr = runtime->bias + vaddr;
 	return 0;
 }

@@ -19,8 +19,8 @@ struct py_runtime {
 	struct py_offsets offsets; /* decoded from its table */
 	const char *how;	   /* "section", "symbol", "scan" */
 	char image[256];	   /* path of its file, as /proc/PID/maps names it (unescaped) */
-	struct image_file file;	   /* its file; elf is NULL when that could not be opened */
-	uint64_t bias;		   /* of its file; valid if file.elf */
+	struct image_file file;	   /* its file; fd is -1 when that could not be opened */
+	uint64_t bias;		   /* of its file; valid if that is open */
 };
 
 /*
@@ -33,7 +33,7 @@ enum py_attach_error py_runtime__find(struct py_runtime *out, struct remote *rem
 void py_runtime__close(struct py_runtime *runtime);
 
 /* Address in the target of a symbol that the runtime's file exports. 0 or -ENOENT. */
-int py_runtime__symbol(const struct py_runtime *runtime, const char *name, py_addr *addr);
+int py_runtime__symbol(struct py_runtime *runtime, const char *name, py_addr *addr);
 
 /* What an errno from reading the target means, with a sentence. */
 enum py_attach_error py_attach_errno(int err, char *reason, size_t reason_size);

@@ -39,7 +39,7 @@ struct slot {
 
 struct search {
 	struct remote *remote;
-	const struct py_runtime *runtime;
+	struct py_runtime *runtime;
 	const struct py_thread *threads;
 	size_t count;
 	char *how;
@@ -283,7 +283,7 @@ static void describe(struct search *search, const struct slot *slot, size_t chec
 }
 
 bool py_slot__find(struct pbp_target *layout, char *how, size_t how_size, struct remote *remote,
-		   const struct py_runtime *runtime, const struct py_thread *threads, size_t count)
+		   struct py_runtime *runtime, const struct py_thread *threads, size_t count)
 {
 	struct search search = {remote, runtime, threads, count, how, how_size};
 	struct slot slot = {.kind = PBP_SLOT_NONE};

@@ -17,4 +17,4 @@
  * proves right) and say in `how` what was found. Returns whether a slot was found.
  */
 bool py_slot__find(struct pbp_target *layout, char *how, size_t how_size, struct remote *remote,
-		   const struct py_runtime *runtime, const struct py_thread *threads, size_t count);
+		   struct py_runtime *runtime, const struct py_thread *threads, size_t count);

@@ -204,12 +204,7 @@ uint64_t engine__next_ns(const struct engine *engine, uint64_t now)
 
 uint64_t engine__lost_processes(const struct engine *engine)
 {
-	uint64_t counters[PBP_COUNTER_COUNT];
-
-	if (!engine->sampler)
-		return 0;
-	sampler__counters(engine->sampler, counters);
-	return counters[PBP_COUNTER_LOST_PROCESS];
+	return engine->sampler ? sampler__counter(engine->sampler, PBP_COUNTER_LOST_PROCESS) : 0;
 }
 
 void engine__stop(struct engine *engine)

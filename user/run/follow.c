@@ -10,10 +10,9 @@
 #include "base/util.h"
 #include "os/proc.h"
 #include "os/tree.h"
-#include "run/follow_scope.h"
+#include "run/follow_parts.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -31,18 +30,24 @@
 /* One that is starting is ready soon, or else something holds it up. */
 #define STARTING_NS	 (2 * MS)
 #define STARTING_RETRIES 100
+#define STARTING_LONG	 120 /* it is set up for Python, but nobody uses it */
+#define STARTING_SLOW_NS (5 * SECOND)
 #define COMMAND_RETRIES	 10
 /* One that was found and is still none is something else. It may load Python one day. */
-#define RETRIES_QUICK 10
-#define RETRY_SLOW_NS (5 * SECOND)
+#define RETRIES_TOLD  6 /* where the kernel side tells of new code */
+#define RETRY_SLOW_NS SECOND
 
 #define POLLS_SETTLED 10	  /* polls to each look whether one that is attached has called exec */
 #define NUMBERS_MAX  4096	  /* new ones that are looked at one by one */
 #define LINGER_NS    (SECOND / 2) /* from the end of a process to the last of its samples */
+#define SWEEP_NS     (SECOND / 2)
+#define SCAN_NS	     (SECOND / 4) /* between passes over /proc, at least */
+#define CPU_NS	     (SECOND / 10) /* between looks at CPU times, without BPF */
+#define SHARE	     50 /* passes that are repeated take one part in this many of a CPU at most */
 #define SCANS_MAX    8
 #define WARNINGS_MAX 5
 
-static uint64_t now_ns(void)
+uint64_t follow_now_ns(void)
 {
 	struct timespec time;
 
@@ -65,12 +70,31 @@ static void flush(struct follower *follower)
 	note_error(follower, symbolizer__flush_batch(follower->symbolizer));
 }
 
+void follow_retry_at(struct follower *follower, struct process *process, uint64_t when)
+{
+	process->retry_ns = when;
+	follower->retry_ns = min_u64(follower->retry_ns, when);
+}
+
+/* Not at once again if the last one, that began then, took long. */
+static uint64_t next_pass(uint64_t began_ns, uint64_t pause_ns)
+{
+	uint64_t now = follow_now_ns();
+
+	return now + max_u64(pause_ns, (now - began_ns) * SHARE);
+}
+
 int follower__take(struct follower *follower, struct process *process)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uintptr_t)process};
 	int err = processes__add(&follower->processes, process);
 
 	process->no_slot = follower->config.no_slot;
+	if (!err && process->pidfd < 0 && !process->gone && !follower->unwatched) {
+		follower->unwatched = true;
+		log_warn("there are more processes than file descriptors (RLIMIT_NOFILE, ulimit -n): "
+			 "ends of some are noticed later");
+	}
 	if (err || process->pidfd < 0)
 		return err;
 	/* Without it the process is found to be gone when it is read. */
@@ -83,7 +107,7 @@ int follower__set_target(struct follower *follower, struct process *process)
 {
 	int err = engine__set_target(follower->engine, process);
 
-	process->set_ns = now_ns();
+	process->set_ns = follow_now_ns();
 	if (!err && !process->inherited && !py_target__is_alive(&process->target))
 		follower__exec(follower, process);
 	return err;
@@ -111,18 +135,24 @@ void follower__exec(struct follower *follower, struct process *process)
 	if (!follows(follower))
 		engine__watch_threads(follower->engine);
 	process->retries = 0;
-	process->retry_ns = now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS);
+	process->code_bytes = 0;
+	follow_retry_at(follower, process, follow_now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS));
 }
 
 void follower__exit(struct follower *follower, struct process *process)
 {
 	if (process->exited)
 		return;
-	follower->cpu_unknown += !process__update_cpu(process);
+	process->cpu_known |= process__update_cpu(process);
+	process->cpu_missed = !process->cpu_known && (process->python || process->samples);
+	follower->cpu_unknown += process->cpu_missed;
 	engine__remove(follower->engine, process); /* the pid can come again */
-	if (process->pidfd >= 0)
+	if (process->pidfd >= 0) {
 		epoll_ctl(follower->epoll_fd, EPOLL_CTL_DEL, process->pidfd, NULL);
-	processes__end(&follower->processes, process, now_ns());
+		close(process->pidfd);
+		process->pidfd = -1;
+	}
+	processes__end(&follower->processes, process, follow_now_ns());
 }
 
 /* What its parent is, it is too: if it has called no exec since, as far as can be told. */
@@ -138,13 +168,6 @@ static bool is_fork_of(const struct process *process, const struct process *pare
 	return err ? epoch != 0 : own == parents;
 }
 
-static bool lives(const struct process *process)
-{
-	struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
-
-	return process->pidfd >= 0 && !poll(&end, 1, 0);
-}
-
 static bool is_tracked(const struct follower *follower, pid_t pid)
 {
 	const struct process *process = processes__find(&follower->processes, pid);
@@ -158,7 +181,7 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 	struct process *process = processes__find(&follower->processes, pid);
 	int err;
 
-	if (process && !process->exited && lives(process))
+	if (process && !process->exited && process__lives(process))
 		return; /* a pass over /proc came first */
 	if (process) {
 		flush(follower); /* the samples up to now are those of the one that had the pid before */
@@ -190,7 +213,7 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 		process->epoch = process->target.layout.epoch = epoch;
 	if (is_fork_of(process, parent, epoch))
 		process__inherit(process, parent, process->epoch);
-	process->retry_ns = now_ns() + (is_new ? STARTING_NS : 0);
+	follow_retry_at(follower, process, follow_now_ns() + (is_new ? STARTING_NS : 0));
 	process->retries = is_new ? 0 : RETRIES_QUICK; /* it has had the time to become what it is */
 	if (process->gone)
 		follower__exit(follower, process);
@@ -198,8 +221,12 @@ static void found(struct follower *follower, pid_t pid, struct process *parent, 
 		err = follower__set_target(follower, process);
 	else if (!epoch)
 		err = engine__add(follower->engine, process);
-	if (err && err != -ESRCH)
+	if (err == -E2BIG) {
+		follower->beyond++;
+		follower__exit(follower, process);
+	} else if (err && err != -ESRCH) {
 		log_dbg("follow", "process %d: %s", pid, strerror(-err));
+	}
 }
 
 void follower__add_found(struct follower *follower, pid_t pid)
@@ -219,13 +246,18 @@ void follower__handle(struct follower *follower, const struct pbp_process *recor
 		found(follower, record->tgid, processes__find(&follower->processes, record->parent),
 		      record->epoch, true);
 	if (record->type == PBP_MOVED || (record->type == PBP_FORK && follower->config.scope))
-		follow_scope__look(follower, record->tgid);
-	else if (record->type == PBP_FORK)
-		return;
+		follow_scope_look(follower, record->tgid);
+	else if (record->type == PBP_EXIT || record->type == PBP_FREED)
+		follow_take_end(follower, process, record);
+	else if (record->type == PBP_LOOK)
+		follow_look(follower, record->tgid);
 	else if (process && !process->exited)
 		follower__exec(follower, process);
 	else if (follower->config.all)
-		found(follower, record->tgid, NULL, 0, true);
+		follow_watch(follower, record->tgid);
+	process = processes__find(&follower->processes, record->tgid);
+	if (record->type == PBP_FORK && process)
+		process->since_ns = record->time_ns;
 }
 
 /* --- looking for Python --- */
@@ -241,8 +273,28 @@ static void warn(struct follower *follower, const struct process *process, const
 static void give_up(struct follower *follower, struct process *process)
 {
 	process->retry_ns = UINT64_MAX;
-	if (follower->config.all && !process->asked_for && !process->python)
-		follower__exit(follower, process);
+	if (!follower->config.all || process->asked_for || process->python)
+		return;
+	if (!follower->engine->sampler)
+		strangers__add(&follower->strangers, process->pid);
+	follower__exit(follower, process);
+}
+
+/* As long as it may just be starting, then when it has other code than it had, which the kernel side tells. */
+static void schedule_other(struct follower *follower, struct process *process, uint64_t now, uint32_t retries)
+{
+	bool is_told = follower->engine->sampler;
+	uint32_t at_once = process->asked_for && !process->python ? COMMAND_RETRIES : 0;
+
+	if (retries < at_once)
+		follow_retry_at(follower, process, now + STARTING_NS); /* a command that was just started */
+	else if (retries - at_once < (is_told ? RETRIES_TOLD : RETRIES_QUICK))
+		follow_retry_at(follower, process,
+				now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << (retries - at_once)));
+	else if (follower->config.all && !process->asked_for)
+		give_up(follower, process);
+	else
+		follow_retry_at(follower, process, is_told ? UINT64_MAX : now + RETRY_SLOW_NS);
 }
 
 static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)
@@ -260,19 +312,14 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 		give_up(follower, process);
 		return;
 	case PY_ATTACH_STARTING:
-		process->retry_ns = now + (retries < STARTING_RETRIES ? STARTING_NS : RETRY_MOST_NS);
+		follow_retry_at(follower, process,
+			 now + (retries < STARTING_RETRIES ? STARTING_NS
+				: retries < STARTING_LONG  ? RETRY_MOST_NS
+							   : STARTING_SLOW_NS));
 		return;
 	default:
-		break;
+		schedule_other(follower, process, now, retries);
 	}
-	process->retry_ns = now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << min_u64(retries, 16));
-	if (process->asked_for && !process->python && retries < COMMAND_RETRIES)
-		process->retry_ns = now + STARTING_NS; /* a command that was just started */
-	if (process->asked_for || retries < RETRIES_QUICK)
-		return;
-	process->retry_ns = now + RETRY_SLOW_NS;
-	if (follower->config.all)
-		give_up(follower, process);
 }
 
 /*
@@ -284,8 +331,7 @@ static bool is_starting(const struct process *process)
 	return !process->target.code_type && process->retries < STARTING_RETRIES;
 }
 
-/* By what it is now; after an exec it is asked again. */
-static bool is_wanted(const struct follower *follower, const struct process *process)
+bool follow_is_wanted(const struct follower *follower, const struct process *process)
 {
 	const struct filter *filter = &follower->config.filter;
 	char comm[64] = "", command[512] = "";
@@ -299,25 +345,23 @@ static bool is_wanted(const struct follower *follower, const struct process *pro
 	       !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
 }
 
-static void attach(struct follower *follower, struct process *process)
+void follow_judge(struct follower *follower, struct process *process, bool was_python, const char *reason)
 {
-	bool was_python = process->python;
-	char reason[512];
 	int err;
 
-	if (process__attach(process, reason, sizeof(reason)) == PY_ATTACH_OK && is_starting(process)) {
+	if (process->attached && is_starting(process)) {
 		process->attached = false;
 		process->python = was_python;
 		process->error = PY_ATTACH_STARTING;
 	}
-	if (process->attached && !is_wanted(follower, process)) {
+	if (process->attached && !follow_is_wanted(follower, process)) {
 		process->attached = process->python = false;
 		follower->excluded++;
 		give_up(follower, process);
 		return;
 	}
 	if (!process->attached) {
-		schedule(follower, process, now_ns(), reason);
+		schedule(follower, process, follow_now_ns(), reason);
 		return;
 	}
 	if (follower->config.containers)
@@ -330,22 +374,57 @@ static void attach(struct follower *follower, struct process *process)
 		log_warn("process %d: another profiler has set frame markers in it", process->pid);
 }
 
-static bool wants_python(const struct process *process)
+static void attach(struct follower *follower, struct process *process)
+{
+	bool was_python = process->python;
+	char reason[512];
+
+	if (!follow_has_new_code(process)) {
+		schedule(follower, process, follow_now_ns(), "");
+		return;
+	}
+	process__attach(process, reason, sizeof(reason));
+	follow_judge(follower, process, was_python, reason);
+}
+
+bool follow_wants_python(const struct process *process)
 {
 	return !process->attached && !process->exited;
 }
 
+/* For scripts/bench; in the words of a shell that asked for the time before. */
+static void note_settled(struct follower *follower)
+{
+	struct timespec time;
+
+	follower->settled = true;
+	clock_gettime(CLOCK_REALTIME, &time);
+	log_dbg("follow", "all %zu processes were looked at by %lld.%06ld", processes__alive(&follower->processes),
+		(long long)time.tv_sec, time.tv_nsec / 1000);
+}
+
 static void retry(struct follower *follower, uint64_t now)
 {
+	bool is_late = false;
+
+	if (now < follower->retry_ns)
+		return;
+	follower->retry_ns = UINT64_MAX;
+	follow_look_at_strangers(follower, now + TURN_NS);
 	for (size_t i = 0; i < follower->processes.items.len; i++) {
 		struct process *process = follower->processes.items.items[i];
 
-		if (!wants_python(process) || now < process->retry_ns)
+		if (!follow_wants_python(process))
 			continue;
-		attach(follower, process);
-		if (now_ns() - now > TURN_NS)
-			break;
+		if (now >= process->retry_ns && !is_late) {
+			attach(follower, process);
+			is_late = follow_now_ns() - now > TURN_NS;
+		}
+		if (follow_wants_python(process))
+			follower->retry_ns = min_u64(follower->retry_ns, process->retry_ns);
 	}
+	if (!follower->settled && follower->retry_ns > now)
+		note_settled(follower);
 }
 
 /* --- looking for processes --- */
@@ -354,7 +433,8 @@ static void find_all(struct follower *follower, const struct tree *tree)
 {
 	for (size_t i = 0; i < tree->edges.len; i++)
 		if (!is_tracked(follower, tree->edges.items[i].pid) && tree->edges.items[i].pid != getpid())
-			found(follower, tree->edges.items[i].pid, NULL, 0, false);
+			note_error(follower, vec__push(&follower->unseen, tree->edges.items[i].pid));
+	follower->retry_ns = 0;
 }
 
 /* Those that are found have children, too. */
@@ -380,8 +460,9 @@ void follower__scan(struct follower *follower)
 	if (!follows(follower))
 		return;
 	follower->last_pid = tree__last_pid();
+	follower->scan_ns = follow_now_ns();
 	if (follower->config.scope) {
-		follow_scope__scan(follower);
+		follow_scope_scan(follower);
 		return;
 	}
 	/* Until there is none that was not there before: what starts from then on is told by the kernel side.
@@ -400,6 +481,7 @@ void follower__scan(struct follower *follower)
 			find_children(follower, &tree);
 		tree__free(&tree);
 	} while (follower->processes.items.len != before && !follower->config.all && ++scans < SCANS_MAX);
+	follower->scan_ns = next_pass(follower->scan_ns, SCAN_NS);
 }
 
 /* May it call exec any moment, so that it is to be looked at often? */
@@ -432,9 +514,10 @@ static void look_at_number(struct follower *follower, pid_t pid)
 
 	if (!parent || is_tracked(follower, pid))
 		return;
-	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1
-				   : follower->config.all || is_tracked(follower, parent))
+	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1 : is_tracked(follower, parent))
 		found(follower, pid, processes__find(&follower->processes, parent), 0, true);
+	else if (follower->config.all)
+		follow_watch(follower, pid);
 }
 
 /* ... and numbers have been given out. */
@@ -455,57 +538,65 @@ static void look_for_new(struct follower *follower)
 
 /* --- turns --- */
 
-static void make_up_for_lost(struct follower *follower)
+static void make_up_for_lost(struct follower *follower, uint64_t now)
 {
 	uint64_t lost = engine__lost_processes(follower->engine);
 
-	if (lost == follower->lost)
+	if (lost == follower->lost || now < follower->scan_ns)
 		return;
 	follower->lost = lost;
+	follow_look_for_ends(follower);
 	follower__scan(follower);
 }
 
-static void forget(void *context, struct process *process)
+/* What the kernel side tells otherwise. */
+static void poll_processes(struct follower *follower, uint64_t now)
 {
-	struct follower *follower = context;
-
-	symbolizer__forget(follower->symbolizer, process);
+	look_for_execs(follower);
+	if (follows(follower))
+		look_for_new(follower);
+	if (now >= follower->cpu_ns) {
+		follower__update_cpu(follower);
+		follow_look_for_ends(follower);
+		follower->cpu_ns = next_pass(now, CPU_NS);
+	}
+	if (follower->config.scope)
+		follow_scope_poll(follower, now);
+	follow_look_at_changed(follower, now);
+	follower->poll_ns = next_pass(now, POLL_NS);
 }
 
 void follower__turn(struct follower *follower, uint64_t now)
 {
-	if (!follower->engine->sampler && now >= follower->poll_ns) {
-		follower->poll_ns = now + POLL_NS;
-		look_for_execs(follower);
-		if (follows(follower))
-			look_for_new(follower);
-	}
-	if (follower->config.scope && !follower->engine->sampler)
-		follow_scope__poll(follower, now);
+	if (!follower->engine->sampler && now >= follower->poll_ns)
+		poll_processes(follower, now);
 	if (follows(follower))
-		make_up_for_lost(follower);
+		make_up_for_lost(follower, now);
 	retry(follower, now);
-	if (now > LINGER_NS)
-		processes__sweep(&follower->processes, now - LINGER_NS, forget, follower);
+	if (now < follower->sweep_ns)
+		return;
+	follower->sweep_ns = now + SWEEP_NS;
+	follow_sweep(follower, now - min_u64(now, LINGER_NS));
+}
+
+static bool polls(const struct follower *follower)
+{
+	if (follower->engine->sampler || follows(follower) || follower->config.command)
+		return !follower->engine->sampler;
+	for (size_t i = 0; i < follower->processes.items.len; i++)
+		if (follow_wants_python(follower->processes.items.items[i]))
+			return true;
+	return false;
 }
 
 uint64_t follower__next_ns(const struct follower *follower)
 {
-	bool polls = follows(follower) || follower->config.command;
-	uint64_t next = UINT64_MAX;
-
-	for (size_t i = 0; i < follower->processes.items.len; i++) {
-		const struct process *process = follower->processes.items.items[i];
-
-		if (!wants_python(process))
-			continue;
-		next = min_u64(next, process->retry_ns);
-		polls = true;
-	}
-	return polls && !follower->engine->sampler ? min_u64(next, follower->poll_ns) : next;
+	return polls(follower) ? min_u64(follower->retry_ns, follower->poll_ns) : follower->retry_ns;
 }
 
 void follower__free(struct follower *follower)
 {
 	processes__free(&follower->processes);
+	strangers__free(&follower->strangers);
+	vec__free(&follower->unseen);
 }

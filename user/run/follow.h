@@ -12,6 +12,7 @@
 #include "run/engine.h"
 #include "run/processes.h"
 #include "run/scope.h"
+#include "run/strangers.h"
 #include "run/symbolize.h"
 
 #include <stdbool.h>
@@ -30,18 +31,24 @@ struct follow_config {
 struct follower {
 	struct follow_config config;
 	struct processes processes;
+	VEC(pid_t) unseen;	    /* found by a pass over everything, and not looked at yet */
+	struct strangers strangers; /* without BPF: what was no Python */
 	struct engine *engine; /* borrowed, as the next two */
 	struct symbolizer *symbolizer;
 	struct strtab *strings;
 	int epoll_fd;
 	pid_t last_pid; /* without BPF: tasks up to this one are known */
-	uint64_t poll_ns;
+	uint64_t poll_ns, retry_ns, sweep_ns, scan_ns; /* when each is due; of those that wait, the first */
 	uint32_t polls;
-	uint64_t scope_ns;				  /* without BPF: when to look for what was moved */
-	uint64_t left;					  /* processes that were moved out of the cgroups */
+	uint64_t scope_ns; /* without BPF: when to look for what was moved */
+	uint64_t left;	   /* processes that were moved out of the cgroups */
+	uint64_t cpu_ns;   /* without BPF: when CPU times are to be looked at again */
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
+	uint64_t beyond;      /* ... since there are too many */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
+	bool unwatched;	      /* there are processes without a pidfd */
+	bool settled;	      /* all that was there at the start has been looked at */
 	int err;	      /* out of memory and the like: the end of the run */
 };
 
@@ -54,11 +61,16 @@ int follower__take(struct follower *follower, struct process *process);
 /* Looks for processes that there are already: to be called once those are sampled that start them. */
 void follower__scan(struct follower *follower);
 
-/* What a record of the engine says (PBP_EXEC, PBP_FORK, PBP_MOVED). */
+/* One that was there already, if it is not known yet. */
+void follower__add_found(struct follower *follower, pid_t pid);
+
+/* What a record of the engine says (all that are of struct pbp_process but PBP_BIRTH). */
 void follower__handle(struct follower *follower, const struct pbp_process *record);
 /* It has become another program. */
 void follower__exec(struct follower *follower, struct process *process);
 void follower__exit(struct follower *follower, struct process *process);
+/* Looks at the CPU time of every process. */
+void follower__update_cpu(struct follower *follower);
 
 /* Tells the engine how a process that was attached is to be walked. 0 or -errno. */
 int follower__set_target(struct follower *follower, struct process *process);

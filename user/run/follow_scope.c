@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See follow_scope.h. Who is in a cgroup is asked of the kernel: of a process by its own file, which is exact
+ * Who is in a cgroup is asked of the kernel: of a process by its own file, which is exact
  * after a fork or a move that was told, and of all by the cgroups' lists, at the start, after records were
  * lost, and now and then where nobody tells.
  */
-#include "run/follow_scope.h"
+#include "run/follow_parts.h"
 
 #include "base/log.h"
 #include "base/util.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SCANS_MAX  8
 #define POLL_NS	   100000000ull
 #define POLL_SHARE 20 /* of the time is spent on scans at most, one part in that many */
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
 
 static int compare_pids(const void *a, const void *b)
 {
@@ -54,7 +45,7 @@ static void note_container(struct follower *follower, struct process *process)
 	process->container = container;
 }
 
-void follow_scope__look(struct follower *follower, pid_t pid)
+void follow_scope_look(struct follower *follower, pid_t pid)
 {
 	struct process *process = find_alive(follower, pid);
 	int has = scope__has(follower->config.scope, pid);
@@ -75,7 +66,7 @@ static void drop_others(struct follower *follower, const struct cgroup_members *
 
 		if (!process->exited && !bsearch(&process->pid, members->pids.items, members->pids.len,
 						 sizeof(*members->pids.items), compare_pids))
-			follow_scope__look(follower, process->pid);
+			follow_scope_look(follower, process->pid);
 	}
 }
 
@@ -96,7 +87,7 @@ static int scan_once(struct follower *follower)
 	return 0;
 }
 
-void follow_scope__scan(struct follower *follower)
+void follow_scope_scan(struct follower *follower)
 {
 	size_t before;
 	int err, scans = 0;
@@ -109,13 +100,13 @@ void follow_scope__scan(struct follower *follower)
 	follower->err = follower->err ?: err;
 }
 
-void follow_scope__poll(struct follower *follower, uint64_t now)
+void follow_scope_poll(struct follower *follower, uint64_t now)
 {
 	uint64_t end;
 
 	if (now < follower->scope_ns)
 		return;
-	follow_scope__scan(follower);
-	end = now_ns();
+	follow_scope_scan(follower);
+	end = follow_now_ns();
 	follower->scope_ns = end + max_u64(POLL_NS, (end - min_u64(now, end)) * POLL_SHARE);
 }

@@ -23,6 +23,7 @@
 #define SPIN_RATE_HZ  25000	    /* from this on waits are spent waiting, for want of a better timer */
 #define WAIT_LEAST_NS 5000	    /* shorter ones too */
 #define FOLLOW_NS     (SECOND / 200) /* between two looks where the only thread that runs does so */
+#define FOLLOW_MOST   4		    /* processes: of many, one or the other runs everywhere */
 #define LATE_NS	      50000	    /* an interrupt, a look at what has come: ticks catch up with that */
 #define NICE	      (-10)
 #define RECORD_NS     100 /* what the caller needs for each record: all of a run take it half a period at most */
@@ -285,7 +286,8 @@ static void follow_runner(struct poller *poller, const struct polled *polled, ui
 	cpu_set_t set;
 	int cpu;
 
-	if (!poller->runner || now < poller->follow_ns || poller->config.rate_hz >= SPIN_RATE_HZ)
+	if (!poller->runner || now < poller->follow_ns || poller->config.rate_hz >= SPIN_RATE_HZ ||
+	    poller->processes.len > FOLLOW_MOST)
 		return;
 	poller->follow_ns = now + FOLLOW_NS;
 	cpu = proc__task_cpu(polled->process->pid, poller->runner);

@@ -6,16 +6,20 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/util.h"
 #include "os/proc.h"
 #include "py/hint.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#define SPARE_FDS	 64 /* no process gets one of the last */
 #define TAIL_READERS_MAX 64
 #define TAIL_BYTES_MAX	 (64u << 20)
 #define START_TRIES	 200 /* looks at an interpreter that is starting up ... */
@@ -54,13 +58,37 @@ void process__update_command(struct process *process)
 	buf__free(&text);
 }
 
+/* Some are left for what is opened for a moment, or by the engine. */
+static int open_pidfd(struct process *process)
+{
+	struct rlimit limit;
+	struct proc_stat stat;
+
+	process->pidfd = syscall(SYS_pidfd_open, process->pid, 0);
+	if (process->pidfd < 0 && errno != EMFILE && errno != ENFILE)
+		return -errno;
+	if (process->pidfd >= 0 && !getrlimit(RLIMIT_NOFILE, &limit) &&
+	    (rlim_t)process->pidfd + SPARE_FDS > limit.rlim_cur) {
+		close(process->pidfd);
+		process->pidfd = -1;
+	}
+	if (process->pidfd >= 0)
+		return 0;
+	if (proc__stat(process->pid, &stat))
+		return -ESRCH;
+	process->start_ticks = stat.start_ticks;
+	return 0;
+}
+
 int process__open(struct process *process, pid_t pid, struct strtab *strings)
 {
+	int err;
+
 	*process = (struct process){.pid = pid, .pidfd = -1};
 	code_cache__init(&process->codes, strings);
-	process->pidfd = syscall(SYS_pidfd_open, pid, 0);
-	if (process->pidfd < 0)
-		return -errno;
+	err = open_pidfd(process);
+	if (err)
+		return err;
 	process__update_command(process);
 	process__update_cpu(process);
 	process->cpu_start_ns = process->cpu_end_ns;
@@ -196,13 +224,37 @@ struct tail_reader *process__tail_reader(struct process *process, py_addr tstate
 	return &process->tails.items[process->tails.len - 1];
 }
 
+void process__drop_tail_reader(struct process *process, py_addr tstate)
+{
+	const uint64_t *index = hmap__get(&process->tail_index, tstate);
+
+	if (!index || *index + 1 != process->tails.len)
+		return;
+	tail_reader__free(&process->tails.items[--process->tails.len]);
+	hmap__del(&process->tail_index, tstate);
+}
+
+bool process__lives(const struct process *process)
+{
+	struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
+	struct proc_stat stat;
+
+	if (process->pidfd >= 0)
+		return !poll(&end, 1, 0);
+	return process->start_ticks && !proc__stat(process->pid, &stat) &&
+	       stat.start_ticks == process->start_ticks && stat.state != 'Z' && stat.state != 'X';
+}
+
 bool process__update_cpu(struct process *process)
 {
 	uint64_t cpu_ns;
 
 	if (proc__cpu_ns(process->pid, &cpu_ns))
 		return false;
-	process->cpu_end_ns = cpu_ns;
+	/* Until it is reaped its pid is nobody else's. */
+	if (process->pidfd >= 0 && syscall(SYS_pidfd_send_signal, process->pidfd, 0, NULL, 0) && errno == ESRCH)
+		return false;
+	process->cpu_end_ns = max_u64(process->cpu_end_ns, cpu_ns);
 	return true;
 }
 

@@ -24,6 +24,7 @@ struct process {
 	uint32_t renamed; /* times that its command changed */
 	bool exited;	  /* its end was noticed */
 	bool gone;	  /* its memory could not be read any more */
+	bool over;	  /* it ended long ago, and is about to be forgotten */
 	bool attached;	/* target is valid */
 	bool python;	/* it is known to be, or was once and was asked for */
 	bool asked_for; /* by the user, by its number or as the command; else it was found */
@@ -36,14 +37,19 @@ struct process {
 	struct py_target target;
 	struct code_cache codes;
 	struct hmap lines;	/* code index << 32 | bytecode offset -> frame id */
+	uint64_t start_ticks;	/* of one without a pidfd, else 0 */
 	struct hmap tail_index; /* thread state -> index in tails */
 	VEC(struct tail_reader) tails;
 	uint32_t witness_versions;
 	uint64_t cpu_start_ns; /* CPU time of the process when sampling began */
 	uint64_t cpu_end_ns;   /* ... and when last seen */
+	bool cpu_known;	       /* ... which was at its end */
+	bool cpu_missed;       /* it has ended, and that is not known */
+	uint64_t since_ns;     /* when the kernel side told of it first: what came before is of another with its pid */
 	uint64_t exec_id;      /* of the program that it ran when last looked at, 0: not looked at yet */
 	uint64_t set_ns;       /* when the kernel side was told how to walk it */
 	uint64_t retry_ns;     /* not attached: when to try again */
+	uint64_t code_bytes;   /* ... that it had mapped when it was looked at and was no Python; 0: not looked at */
 	uint32_t retries;
 	uint32_t execs;
 	uint64_t exited_ns;		/* when its end was noticed */
@@ -52,11 +58,15 @@ struct process {
 	struct container *container;	/* that it is in, as far as looked up; borrowed; NULL: none */
 	size_t stacks;			/* of the symbolizer, that are its ... */
 	uint64_t batch;			/* ... and in which of its batches code objects were read last */
+	uint64_t begun;			/* ... and which one was begun with last */
 	struct remote_stats past_reads; /* of programs that it ran before */
 	char command[128]; /* escaped */
 };
 
-/* Opens a pidfd; strings is borrowed. 0 or -errno (-ESRCH: no such process). */
+/*
+ * Opens a pidfd; strings is borrowed. 0 or -errno (-ESRCH: no such process). Where there are no more file descriptors
+ * to be had it has none: then it is told by its start time.
+ */
 int process__open(struct process *process, pid_t pid, struct strtab *strings);
 /*
  * It was forked from `parent`, whose target is its own for now: the same memory at the same addresses. It may
@@ -73,8 +83,12 @@ void process__explain_missing(pid_t pid, int err, char *reason, size_t reason_si
 void process__forget(struct process *process);
 /* The reader for one thread's deep stacks; NULL when out of memory. Borrowed until the next call. */
 struct tail_reader *process__tail_reader(struct process *process, py_addr tstate);
+/* It is not worth its memory; only for the one that was made last. */
+void process__drop_tail_reader(struct process *process, py_addr tstate);
 /* Look at its command line again, after an exec. */
 void process__update_command(struct process *process);
+/* Is it there, and not a zombie? */
+bool process__lives(const struct process *process);
 /* Look at its CPU time once more. False: it is gone, and the last time stays. */
 bool process__update_cpu(struct process *process);
 /* Add what was read of it. */

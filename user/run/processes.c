@@ -81,35 +81,45 @@ static void drop(struct processes *processes, struct process *process)
 	free(process);
 }
 
-bool processes__sweep(struct processes *processes, uint64_t before_ns,
-		      void (*forget)(void *context, struct process *process), void *context)
+static size_t mark_over(struct processes *processes, uint64_t before_ns)
 {
-	size_t left = 0, ended = processes->ended;
+	size_t count = 0;
 
-	for (size_t i = 0; i < processes->items.len && ended; i++) {
+	for (size_t i = 0; i < processes->items.len && count < processes->ended; i++) {
 		struct process *process = processes->items.items[i];
-		bool over = process->exited && !is_kept(process) && process->exited_ns < before_ns;
 
-		if (over) {
-			forget(context, process);
-			processes->ended--;
-		}
-		if (over && !process->asked_for &&
+		process->over = process->exited && !is_kept(process) && process->exited_ns < before_ns;
+		count += process->over;
+	}
+	return count;
+}
+
+bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*forget)(void *context), void *context)
+{
+	size_t left = 0, over = processes->ended ? mark_over(processes, before_ns) : 0;
+
+	if (!over)
+		return false;
+	forget(context);
+	processes->ended -= over;
+	for (size_t i = 0; i < processes->items.len; i++) {
+		struct process *process = processes->items.items[i];
+
+		if (process->over && !process->asked_for &&
 		    (!was_profiled(process) || processes->kept >= PROCESSES_KEPT)) {
 			drop(processes, process);
 			continue;
 		}
-		if (over) {
+		if (process->over) {
 			process__release(process);
 			process->exited_ns = 0;
+			process->over = false;
 			processes->kept++;
 		}
 		processes->items.items[left++] = process;
 	}
-	if (!ended)
-		return false;
 	processes->items.len = left;
-	return processes->ended != ended;
+	return true;
 }
 
 size_t processes__alive(const struct processes *processes)

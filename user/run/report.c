@@ -333,6 +333,9 @@ void report__format(const struct report *report, struct buf *out)
 				  report->processes[i]->pid, report->processes[i]->execs,
 				  plural(report->processes[i]->execs), report->processes[i]->command);
 	format_found(report, out);
+	if (report->beyond)
+		buf__addf(out, "  limits     %" PRIu64 " process%s not followed: no room for more than %d at a time\n",
+			  report->beyond, report->beyond == 1 ? " was" : "es were", SAMPLER_TARGETS_MAX);
 	if (report->lost_process)
 		buf__addf(out, "  events     %" PRIu64 " of processes and threads lost, ring buffer full\n",
 			  report->lost_process);

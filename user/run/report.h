@@ -31,6 +31,7 @@ struct report {
 	uint64_t cpu_unknown;	    /* processes that were gone before their last CPU time was read */
 	uint64_t denied, unsupported, unopened,
 		excluded; /* processes that were found and could not be profiled */
+	uint64_t beyond;  /* ... since more are followed already than there is room for */
 	struct symbolize_counts counts;
 	const char *engine; /* its name */
 	struct engine_loss losses[ENGINE_LOSSES_MAX];

@@ -76,6 +76,7 @@ static void add_processes(const struct report *report, struct buf *out)
 	add_number(out, "processes_denied", report->denied);
 	add_number(out, "processes_unsupported", report->unsupported);
 	add_number(out, "processes_excluded", report->excluded);
+	add_number(out, "processes_beyond_limit", report->beyond);
 	add_number(out, "samples_left_out", report->counts.skipped);
 }
 

@@ -30,19 +30,21 @@
 #include "pybpfprof.skel.h"
 
 #define DRAIN_BYTES    (2u << 20) /* handed over at once */
-#define TARGETS_MAX    16384	  /* alive at one time, where they are followed */
+#define CPUS_MAX       65536
 #define RING_BYTES_MIN (512u << 10)
 #define RING_BYTES_MAX (8u << 20)
 
 /* What vmlinux/vmlinux.h has CO-RE relocate. */
-static const char *const KERNEL_TYPES[] = {"pid", "thread_struct", "task_struct", "perf_event"};
+static const char *const KERNEL_TYPES[] = {"pid", "thread_struct", "task_struct", "perf_event",
+					  "mm_struct", "sched_entity", "signal_struct"};
 
 struct sampler {
 	struct pybpfprof_bpf *skel;
 	struct ring_buffer *ring;
 	struct bpf_program *program;
 	uint64_t period_ns;
-	int cpus;
+	int cpus;	/* that there can be ... */
+	size_t cpus_end; /* ... whose numbers are all less than this */
 	bool watches_cpus;
 	const int *cgroups; /* that the timers on CPUs tick for, if there are any; borrowed */
 	size_t cgroup_count;
@@ -132,10 +134,10 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	skel->rodata->tell_moves = config->tell_moves;
 	bpf_program__set_autoload(skel->progs.on_move, config->tell_moves);
 	if (config->follow)
-		bpf_map__set_max_entries(skel->maps.targets, TARGETS_MAX);
+		bpf_map__set_max_entries(skel->maps.targets, SAMPLER_TARGETS_MAX);
 	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES)
 						      : sampler_frame_budget(config->rate_hz);
-	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus);
+	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus_end);
 	bpf_map__set_max_entries(skel->maps.events, ring_bytes(config->rate_hz));
 }
 
@@ -244,9 +246,10 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 	sampler->cpus = libbpf_num_possible_cpus();
 	if (sampler->cpus < 1)
 		sampler->cpus = 1;
+	sampler->cpus_end = max_u64(min_u64(cpus__end(), CPUS_MAX), sampler->cpus);
 	sampler->per_cpu = calloc(sampler->cpus, sizeof(*sampler->per_cpu));
-	sampler->watched = calloc(2 * sampler->cpus, sizeof(*sampler->watched));
-	sampler->online_now = sampler->watched + sampler->cpus;
+	sampler->watched = calloc(2 * sampler->cpus_end, sizeof(*sampler->watched));
+	sampler->online_now = sampler->watched + sampler->cpus_end;
 	err = sampler->per_cpu && sampler->watched ? load(sampler, config, reason, reason_size) : -ENOMEM;
 	if (err) {
 		sampler__close(sampler);
@@ -368,9 +371,9 @@ static int open_cpu_event(struct sampler *sampler, int cpu)
 static int open_cpu_events(struct sampler *sampler)
 {
 	bool *online = sampler->online_now, *watched = sampler->watched;
-	int err = cpus__online(online, sampler->cpus);
+	int err = cpus__online(online, sampler->cpus_end);
 
-	for (int cpu = 0; cpu < sampler->cpus && !err; cpu++) {
+	for (size_t cpu = 0; cpu < sampler->cpus_end && !err; cpu++) {
 		if (online[cpu] && !watched[cpu])
 			err = open_cpu_event(sampler, cpu);
 		if (err == -ENODEV) /* it has just gone */
@@ -387,7 +390,7 @@ int sampler__watch_cpus(struct sampler *sampler)
 
 	if (sampler->watches_cpus)
 		return 0;
-	memset(sampler->watched, 0, sampler->cpus);
+	memset(sampler->watched, 0, sampler->cpus_end);
 	err = open_cpu_events(sampler);
 	if (err) {
 		close_events(sampler, on_threads, sampler->events.len);
@@ -468,18 +471,22 @@ int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *cont
 	return err < 0 && !*more ? err : (int)sampler->drained;
 }
 
+uint64_t sampler__counter(const struct sampler *sampler, enum pbp_counter counter)
+{
+	uint64_t *values = sampler->per_cpu, sum = 0;
+	uint32_t key = counter;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(sampler->skel->maps.counters), &key, values))
+		return 0;
+	for (int cpu = 0; cpu < sampler->cpus; cpu++)
+		sum += values[cpu];
+	return sum;
+}
+
 void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT])
 {
-	uint64_t *values = sampler->per_cpu;
-	int fd = bpf_map__fd(sampler->skel->maps.counters);
-
-	for (uint32_t counter = 0; counter < PBP_COUNTER_COUNT; counter++) {
-		out[counter] = 0;
-		if (bpf_map_lookup_elem(fd, &counter, values))
-			continue;
-		for (int cpu = 0; cpu < sampler->cpus; cpu++)
-			out[counter] += values[cpu];
-	}
+	for (int counter = 0; counter < PBP_COUNTER_COUNT; counter++)
+		out[counter] = sampler__counter(sampler, counter);
 }
 
 const char *sampler__kernel_notes(const struct sampler *sampler)

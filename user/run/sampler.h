@@ -35,6 +35,8 @@ struct sampler_config {
 
 struct sampler;
 
+#define SAMPLER_TARGETS_MAX 16384 /* processes at one time, where they are followed */
+
 /* 1 % of a CPU over the cost of a frame at this rate, within PBP_MIN_FRAMES..PBP_MAX_FRAMES. */
 uint32_t sampler_frame_budget(uint32_t rate_hz);
 
@@ -95,6 +97,8 @@ int sampler__drain(struct sampler *sampler, sampler_record_fn record, void *cont
 
 /* Sum over CPUs of every enum pbp_counter. */
 void sampler__counters(const struct sampler *sampler, uint64_t out[PBP_COUNTER_COUNT]);
+
+uint64_t sampler__counter(const struct sampler *sampler, enum pbp_counter counter);
 
 /*
  * Mean time of one run of the BPF program, in ns; 0 = not measured. *runs: how often it ran, for a target or

@@ -68,11 +68,18 @@ static void handle_sample(struct session *session, const struct pbp_sample *samp
 
 static void handle_process(struct session *session, const struct pbp_process *record)
 {
-	session->news = true;
+	session->news |= record->type != PBP_EXIT && record->type != PBP_FREED;
 	if (record->type == PBP_BIRTH)
 		engine__watch_threads(&session->engine);
 	else
 		follower__handle(&session->follower, record);
+}
+
+/* Is it a struct pbp_process? */
+static bool is_of_process(uint32_t type)
+{
+	return type == PBP_EXEC || type == PBP_BIRTH || type == PBP_FORK || type == PBP_EXIT || type == PBP_FREED ||
+	       type == PBP_LOOK || type == PBP_MOVED;
 }
 
 static void handle_record(void *context, const void *record, size_t size)
@@ -81,8 +88,7 @@ static void handle_record(void *context, const void *record, size_t size)
 	uint32_t type = size >= sizeof(type) ? load_u32(record) : 0;
 	int err;
 
-	if ((type == PBP_EXEC || type == PBP_BIRTH || type == PBP_FORK || type == PBP_MOVED) &&
-	    size >= sizeof(struct pbp_process)) {
+	if (is_of_process(type) && size >= sizeof(struct pbp_process)) {
 		handle_process(session, record);
 		return;
 	}
@@ -93,15 +99,6 @@ static void handle_record(void *context, const void *record, size_t size)
 	err = symbolizer__take(&session->symbolizer, record, size);
 	if (err)
 		session->err = session->err ?: err;
-}
-
-static void update_cpu(struct session *session)
-{
-	const struct processes *processes = &session->follower.processes;
-
-	for (size_t i = 0; i < processes->items.len; i++)
-		if (!processes->items.items[i]->exited)
-			process__update_cpu(processes->items.items[i]);
 }
 
 /* Everything that has come, or comes until then, into the profile. Number of records. */
@@ -117,8 +114,6 @@ static int drain(struct session *session, uint64_t until_ns)
 	for (size_t i = 0; i < session->symbolizer.wanted.len; i++)
 		engine__send_again(&session->engine, session->symbolizer.wanted.items[i]);
 	session->symbolizer.wanted.len = 0;
-	/* Now, since a process that its parent reaps leaves no figure behind. */
-	update_cpu(session);
 	return count;
 }
 
@@ -303,7 +298,7 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 static void stop_sampling(struct session *session, enum session_end end)
 {
 	session->profile.duration_ns = session_now_ns() - session->start_ns;
-	update_cpu(session);
+	follower__update_cpu(&session->follower);
 	engine__stop(&session->engine);
 	drain_all(session);
 	session->end = end;

@@ -45,6 +45,7 @@ static void fill_engine_part(struct session *session, struct report *report)
 	report->tick_ns = sampler__mean_tick_ns(sampler, &report->ticks);
 	report->wakeups = counters[PBP_COUNTER_WAKEUPS];
 	report->lost_process = counters[PBP_COUNTER_LOST_PROCESS];
+	report->beyond += counters[PBP_COUNTER_TABLE_FULL];
 }
 
 static bool is_python(const struct process *process)
@@ -132,6 +133,7 @@ static void fill_report(struct session *session, struct report *report)
 		.unsupported = session->follower.unsupported,
 		.unopened = session->follower.unopened,
 		.excluded = session->follower.excluded,
+		.beyond = session->follower.beyond,
 		.cpu_unknown = session->follower.cpu_unknown,
 		.reads = session->follower.processes.past.reads,
 		.counts = session->symbolizer.counts,

@@ -271,10 +271,21 @@ static int load_codes(struct symbolizer *symbolizer, struct process *process)
 	if (!err)
 		err = code_cache__load(&process->codes, &process->target, frames.items, frames.len,
 				       process->attached && !process->exited);
+	symbolizer->codes_full |=
+		process->codes.codes.len > CODES_MAX || process->codes.table_bytes > TABLE_BYTES_MAX;
 	process->gone |= err == -ESRCH;
 	vec__free(&frames);
 	/* A process that is gone leaves its unknown code objects unreadable, which is counted. */
 	return err == -ENOMEM ? err : 0;
+}
+
+/* The first use of a process in a batch. */
+static void begin(struct symbolizer *symbolizer, struct process *process)
+{
+	if (process->begun == symbolizer->batch)
+		return;
+	process->begun = symbolizer->batch;
+	code_cache__begin_batch(&process->codes, &process->target, process->attached && !process->exited);
 }
 
 static int resolve_stacks(struct symbolizer *symbolizer)
@@ -288,6 +299,7 @@ static int resolve_stacks(struct symbolizer *symbolizer)
 		if (stack->process->batch == symbolizer->batch)
 			continue;
 		stack->process->batch = symbolizer->batch;
+		begin(symbolizer, stack->process);
 		err = load_codes(symbolizer, stack->process);
 	}
 	for (size_t i = 0; (stack = unresolved_stack(symbolizer, i)) && !err; i++)
@@ -479,10 +491,14 @@ void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *proc
 		struct tail_reader *reader = process__tail_reader(process, threads[i].tstate);
 
 		used++;
-		if (reader && tail_reader__prime(reader, &process->target, threads[i].tstate,
-						 sampler__max_frames(symbolizer->sampler)))
+		if (!reader)
+			continue;
+		if (tail_reader__prime(reader, &process->target, threads[i].tstate,
+				       sampler__max_frames(symbolizer->sampler)))
 			sampler__set_witnesses(symbolizer->sampler, process->pid, threads[i].tstate,
 					       &reader->witnesses);
+		else
+			process__drop_tail_reader(process, threads[i].tstate);
 	}
 }
 
@@ -576,6 +592,7 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 		symbolizer->counts.unknown_stack++;
 		return;
 	}
+	begin(symbolizer, process);
 	count_state(&symbolizer->counts, sample);
 	node = root_of(symbolizer, process, sample);
 	if (node != TRIE_FULL)
@@ -610,12 +627,6 @@ int symbolizer__flush_batch(struct symbolizer *symbolizer)
 	if (!symbolizer->samples.len && !unresolved_stack(symbolizer, 0))
 		return 0;
 	symbolizer->batch++;
-	for (size_t i = 0; i < symbolizer->processes->items.len; i++) {
-		struct process *process = symbolizer->processes->items.items[i];
-
-		code_cache__begin_batch(&process->codes, &process->target,
-					process->attached && !process->exited);
-	}
 	err = resolve_stacks(symbolizer);
 	symbolizer->batch_start_ns = proc__own_cpu_ns();
 	symbolizer->tails.len = 0;
@@ -629,16 +640,8 @@ int symbolizer__flush_batch(struct symbolizer *symbolizer)
 
 bool symbolizer__is_full(const struct symbolizer *symbolizer)
 {
-	if (symbolizer->stacks.len > STACKS_MAX || symbolizer->stored_frames > STORED_FRAMES_MAX ||
-	    symbolizer->tail_nodes.len > TAIL_NODES_MAX)
-		return true;
-	for (size_t i = 0; i < symbolizer->processes->items.len; i++) {
-		const struct code_cache *codes = &symbolizer->processes->items.items[i]->codes;
-
-		if (codes->codes.len > CODES_MAX || codes->table_bytes > TABLE_BYTES_MAX)
-			return true;
-	}
-	return false;
+	return symbolizer->stacks.len > STACKS_MAX || symbolizer->stored_frames > STORED_FRAMES_MAX ||
+	       symbolizer->tail_nodes.len > TAIL_NODES_MAX || symbolizer->codes_full;
 }
 
 static void free_stack(struct symbolizer *symbolizer, struct stack *stack)
@@ -649,19 +652,18 @@ static void free_stack(struct symbolizer *symbolizer, struct stack *stack)
 	free(stack->path);
 }
 
-void symbolizer__forget(struct symbolizer *symbolizer, const struct process *only)
+/* Those of all processes, or of one (NULL: none) and of those that are over. */
+static void forget_stacks(struct symbolizer *symbolizer, bool all, const struct process *only)
 {
 	size_t kept = 0;
 
-	if (only && !only->stacks)
-		return;
 	hmap__clear(&symbolizer->stack_index);
 	hmap__clear(&symbolizer->tail_nodes);
 	symbolizer->reread.len = symbolizer->wanted.len = 0;
 	for (size_t i = 0; i < symbolizer->stacks.len; i++) {
 		struct stack *stack = &symbolizer->stacks.items[i];
 
-		if (!only || stack->process == only) {
+		if (all || stack->process == only || stack->process->over) {
 			free_stack(symbolizer, stack);
 			continue;
 		}
@@ -669,6 +671,24 @@ void symbolizer__forget(struct symbolizer *symbolizer, const struct process *onl
 		hmap__set(&symbolizer->stack_index, stack->id, kept++);
 	}
 	symbolizer->stacks.len = symbolizer->resolved = kept;
+}
+
+void symbolizer__forget(struct symbolizer *symbolizer, const struct process *only)
+{
+	if (only && !only->stacks)
+		return;
+	symbolizer->codes_full &= only != NULL;
+	forget_stacks(symbolizer, !only, only);
+}
+
+void symbolizer__forget_over(struct symbolizer *symbolizer)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < symbolizer->processes->items.len && !any; i++)
+		any = symbolizer->processes->items.items[i]->over && symbolizer->processes->items.items[i]->stacks;
+	if (any)
+		forget_stacks(symbolizer, false, NULL);
 }
 
 void symbolizer__free(struct symbolizer *symbolizer)

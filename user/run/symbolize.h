@@ -77,6 +77,7 @@ struct symbolizer {
 	uint32_t no_python, unverified, truncated, unreadable, exited, beyond; /* special frames */
 	uint32_t pruned;					       /* a node */
 	uint64_t batch, batch_start_ns;
+	bool codes_full; /* a process has more code objects than are kept */
 	struct symbolize_counts counts;
 };
 
@@ -101,6 +102,8 @@ int symbolizer__flush_batch(struct symbolizer *symbolizer);
  */
 bool symbolizer__is_full(const struct symbolizer *symbolizer);
 void symbolizer__forget(struct symbolizer *symbolizer, const struct process *only); /* NULL: all */
+/* ... those of all processes that are over. */
+void symbolizer__forget_over(struct symbolizer *symbolizer);
 
 /*
  * A process that was found is Python: what was sampled of it before joins the profile. Of one that is not, it
