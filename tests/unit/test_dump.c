@@ -129,8 +129,31 @@ Test(dump, text)
 		    "          x = (changing) 'y'\n"
 		    "    <module> (/srv/app.py)\n"
 		    "\n"
-		    "Thread 4713 [3 in its pid namespace] (worker) waits for the GIL\n"
+		    "Thread 4713 [3 inside] (worker) waits for the GIL\n"
 		    "    [no Python frames]\n");
+}
+
+/* What stands still can be read, and is told apart from what only waits. */
+Test(dump, halted)
+{
+	add_thread(0, (struct dump_thread){.tid = 4711, .name = str("a"), .run = DUMP_STOPPED, .consistent = true});
+	add_thread(0, (struct dump_thread){.tid = 4712,
+					   .name = str("b"),
+					   .run = DUMP_FROZEN,
+					   .wait = "futex",
+					   .consistent = true});
+	dump.inner_pid = 3;
+	dump.halted = str("frozen with its cgroup /x");
+	expect_text("Process 4711 [3 inside]: python app.py\n"
+		    "Python 3.15.0, 2 threads; two readings agree\n"
+		    "It is frozen with its cgroup /x\n"
+		    "\n"
+		    "Thread 4711 (a) stopped\n"
+		    "\n"
+		    "Thread 4712 (b) frozen (futex)\n");
+	expect_json("\"inner_pid\": 3, ");
+	expect_json("\"halted\": \"frozen with its cgroup /x\", ");
+	expect_json("\"state\": \"frozen\", \"waits_in\": \"futex\"");
 }
 
 Test(dump, approximate_line)
@@ -149,7 +172,7 @@ Test(dump, approximate_line)
 Test(dump, json)
 {
 	add_ordinary();
-	expect_json("{\"pid\": 4711, \"command\": \"python app.py\", \"python\": \"3.15.0\", \"consistent\": "
+	expect_json("{\"pid\": 4711, \"inner_pid\": null, \"command\": \"python app.py\", \"python\": \"3.15.0\", \"halted\": null, \"consistent\": "
 		    "true, "
 		    "\"readings\": 2, \"interpreters\": [\n{\"id\": 0, ");
 	expect_json(

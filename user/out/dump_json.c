@@ -9,7 +9,8 @@
 #include <inttypes.h>
 
 static const char *const RUN[] = {
-	[DUMP_RUN_UNKNOWN] = "unknown", [DUMP_RUNNING] = "running", [DUMP_WAITING] = "waiting"};
+	[DUMP_RUN_UNKNOWN] = "unknown", [DUMP_RUNNING] = "running", [DUMP_WAITING] = "waiting",
+	[DUMP_STOPPED] = "stopped",	[DUMP_FROZEN] = "frozen"};
 static const char *const GIL[] = {[DUMP_GIL_UNKNOWN] = "unknown",
 				  [DUMP_GIL_NONE] = "none",
 				  [DUMP_GIL_WAITS] = "waits",
@@ -158,8 +159,10 @@ static void add_native(struct buf *buf, const struct dump *dump, const struct du
 int dump__write_json(const struct dump *dump, struct buf *buf)
 {
 	buf__addf(buf, "{\"pid\": %d, ", dump->pid);
+	add_known_number(buf, "inner_pid", dump->inner_pid);
 	add_text(buf, dump, "command", dump->command);
 	add_word(buf, "python", dump->version);
+	add_known_text(buf, dump, "halted", dump->halted);
 	add_bool(buf, "consistent", dump->consistent);
 	buf__addf(buf, "\"readings\": %u, \"interpreters\": [", dump->readings);
 	for (size_t i = 0; i < dump->interpreters.len; i++)

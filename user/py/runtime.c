@@ -61,6 +61,10 @@ enum py_attach_error py_attach_errno(int err, char *reason, size_t reason_size)
 			 "the "
 			 "same user where kernel.yama.ptrace_scope is 0");
 		return PY_ATTACH_DENIED;
+	case -ENOSYS:
+		snprintf(reason, reason_size,
+			 "there is no process_vm_readv here, by which its memory could be read");
+		return PY_ATTACH_DENIED;
 	default:
 		snprintf(reason, reason_size, "cannot read the process: %s", strerror(-err));
 		return PY_ATTACH_SYSTEM;

@@ -36,6 +36,7 @@
 #define RETRY_SLOW_NS (5 * SECOND)
 
 #define POLLS_SETTLED 10	  /* polls to each look whether one that is attached has called exec */
+#define POLLS_UNTOLD  20	  /* ... to each pass over /proc where no numbers are told */
 #define NUMBERS_MAX  4096	  /* new ones that are looked at one by one */
 #define LINGER_NS    (SECOND / 2) /* from the end of a process to the last of its samples */
 #define SCANS_MAX    8
@@ -227,6 +228,16 @@ static void give_up(struct follower *follower, struct process *process)
 		follower__exit(follower, process);
 }
 
+/* Whether it is Python cannot be told but by its name. */
+static void note_denied(struct follower *follower, const struct process *process)
+{
+	follower->denied++;
+	if (!strstr(process->command, "python") || follower->denied_pythons++ >= FOLLOW_NAMED_MAX)
+		return;
+	buf__addf(&follower->denied_names, "%s%d (%s)", follower->denied_names.len ? ", " : "", process->pid,
+		  process->command);
+}
+
 static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)
 {
 	uint32_t retries = process->retries++;
@@ -235,7 +246,7 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 	case PY_ATTACH_DENIED:
 	case PY_ATTACH_UNSUPPORTED:
 		if (process->error == PY_ATTACH_DENIED)
-			follower->denied++;
+			note_denied(follower, process);
 		else
 			follower->unsupported++;
 		warn(follower, process, reason);
@@ -411,9 +422,9 @@ static void look_for_execs(struct follower *follower)
 
 static void look_at_number(struct follower *follower, pid_t pid)
 {
-	pid_t parent = pid == getpid() ? 0 : tree__parent(pid);
+	pid_t parent = pid == getpid() ? -ESRCH : tree__parent(pid);
 
-	if (!parent || is_tracked(follower, pid))
+	if (parent < 0 || is_tracked(follower, pid))
 		return;
 	if (follower->config.all || is_tracked(follower, parent))
 		found(follower, pid, processes__find(&follower->processes, parent), 0, true);
@@ -424,6 +435,8 @@ static void look_for_new(struct follower *follower)
 {
 	pid_t last = tree__last_pid(), first = follower->last_pid;
 
+	if (!last && follower->polls % POLLS_UNTOLD == 0)
+		follower__scan(follower); /* a /proc that does not tell (subset=pid) */
 	if (last == first)
 		return;
 	if (last < first || last - first > NUMBERS_MAX) {
@@ -488,4 +501,5 @@ uint64_t follower__next_ns(const struct follower *follower)
 void follower__free(struct follower *follower)
 {
 	processes__free(&follower->processes);
+	buf__free(&follower->denied_names);
 }

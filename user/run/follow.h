@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/strtab.h"
 #include "os/filter.h"
 #include "run/engine.h"
@@ -23,6 +24,8 @@ struct follow_config {
 	bool no_slot;	      /* for tests: see struct process */
 };
 
+#define FOLLOW_NAMED_MAX 4
+
 struct follower {
 	struct follow_config config;
 	struct processes processes;
@@ -35,6 +38,8 @@ struct follower {
 	uint32_t polls;
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
+	uint64_t denied_pythons;				  /* of the denied ones, by their names ... */
+	struct buf denied_names;				  /* ... of which these are some, as text */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
 	int err;	      /* out of memory and the like: the end of the run */
 };

@@ -7,6 +7,8 @@
 
 #include "base/hmap.h"
 #include "base/vec.h"
+#include "os/halt.h"
+#include "os/pidns.h"
 #include "py/code.h"
 #include "py/tail.h"
 #include "py/target.h"
@@ -15,8 +17,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Looks at whether it was kept from running, one a second. */
+struct process_halts {
+	uint32_t looks, halted;
+	struct halt last; /* of those that were halted */
+	bool now;
+	uint32_t told;	 /* messages */
+	uint64_t cpu_ns; /* of the process at the last look */
+};
+
 struct process {
 	pid_t pid;
+	pid_t inner_pid; /* in its own pid namespace; 0: the same, or not known */
 	int pidfd;
 	uint32_t serial;  /* no other process of the run has it, though it may have the pid */
 	uint32_t renamed; /* times that its command changed */
@@ -50,6 +62,7 @@ struct process {
 	size_t stacks;			/* of the symbolizer, that are its ... */
 	uint64_t batch;			/* ... and in which of its batches code objects were read last */
 	struct remote_stats past_reads; /* of programs that it ran before */
+	struct process_halts halts;
 	char command[128]; /* escaped */
 };
 
@@ -64,6 +77,8 @@ void process__inherit(struct process *process, const struct process *parent, uin
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size);
 /* The same, with some seconds' patience for an interpreter that is starting up. */
 enum py_attach_error process__attach_patiently(struct process *process, char *reason, size_t reason_size);
+/* "12", or "12 [7 inside]" if it is in a pid namespace of its own. */
+const char *process__number(const struct process *process, char text[PIDNS_TEXT]);
 /* Why process__open failed, without the pid. */
 void process__explain_missing(pid_t pid, int err, char *reason, size_t reason_size);
 /* Forget everything read from the target's memory (after an exec, or when the caches are full). */
@@ -74,6 +89,8 @@ struct tail_reader *process__tail_reader(struct process *process, py_addr tstate
 void process__update_command(struct process *process);
 /* Look at its CPU time once more. False: it is gone, and the last time stays. */
 bool process__update_cpu(struct process *process);
+/* Look whether something keeps it from running, and tell when that changes. Its CPU time has just been read. */
+void process__look_for_halt(struct process *process);
 /* Add what was read of it. */
 void process__add_reads(const struct process *process, struct remote_stats *sum);
 /* It has ended, and so has the use of all that was read of it. What it was and used stays known. */

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "run/engine.h"
+#include "run/follow.h"
 #include "run/processes.h"
 #include "run/symbolize.h"
 
@@ -21,6 +22,8 @@ struct report {
 	uint64_t cpu_unknown;	    /* processes that were gone before their last CPU time was read */
 	uint64_t denied, unsupported, unopened,
 		excluded; /* processes that were found and could not be profiled */
+	uint64_t denied_pythons;  /* of the denied ones, by their names ... */
+	const char *denied_names; /* ... of which the first are */
 	struct symbolize_counts counts;
 	const char *engine; /* its name */
 	struct engine_loss losses[ENGINE_LOSSES_MAX];

@@ -27,6 +27,21 @@ static void add_text(struct buf *out, const char *name, const char *text)
 	json__string(out, text, strlen(text));
 }
 
+/* By what it was when it was last found so. */
+static void add_halt(const struct process *process, struct buf *out)
+{
+	struct buf text = {0};
+
+	if (!process->halts.halted) {
+		buf__adds(out, ", \"halted\": null");
+		return;
+	}
+	halt__describe(&process->halts.last, &text);
+	buf__addc(&text, '\0');
+	add_text(out, "halted", text.err ? "" : text.data);
+	buf__free(&text);
+}
+
 static void add_processes(const struct report *report, struct buf *out)
 {
 	buf__adds(out, ", \"processes\": [");
@@ -34,10 +49,15 @@ static void add_processes(const struct report *report, struct buf *out)
 		const struct process *process = report->processes[i];
 
 		buf__addf(out, "%s{\"pid\": %d", i ? ", " : "", process->pid);
+		buf__addf(out, process->inner_pid ? ", \"inner_pid\": %d" : ", \"inner_pid\": null",
+			  process->inner_pid);
 		add_text(out, "command", process->command);
 		add_number(out, "execs", process->execs);
 		add_number(out, "samples", process->samples);
 		add_seconds(out, "cpu_s", process->cpu_end_ns - process->cpu_start_ns);
+		add_number(out, "looks", process->halts.looks);
+		add_number(out, "looks_halted", process->halts.halted);
+		add_halt(process, out);
 		buf__adds(out, "}");
 	}
 	buf__adds(out, "]");
@@ -45,6 +65,7 @@ static void add_processes(const struct report *report, struct buf *out)
 	add_number(out, "processes_not_python", report->other_processes);
 	add_number(out, "processes_denied", report->denied);
 	add_number(out, "processes_unsupported", report->unsupported);
+	add_number(out, "processes_not_opened", report->unopened);
 	add_number(out, "processes_excluded", report->excluded);
 	add_number(out, "samples_left_out", report->counts.skipped);
 }

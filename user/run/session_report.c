@@ -79,6 +79,8 @@ static void fill_report(struct session *session, struct report *report)
 		.followed = session->config.subprocesses || session->config.all,
 		.past = session->follower.processes.past,
 		.denied = session->follower.denied,
+		.denied_pythons = session->follower.denied_pythons,
+		.denied_names = session->follower.denied_names.data ?: "",
 		.unsupported = session->follower.unsupported,
 		.unopened = session->follower.unopened,
 		.excluded = session->follower.excluded,
@@ -134,7 +136,14 @@ bool session__found_python(const struct session *session)
 
 bool session__was_denied(const struct session *session)
 {
-	return session->follower.denied && !session->config.all;
+	return session->follower.denied;
+}
+
+bool session__is_partial(const struct session *session)
+{
+	const struct follower *follower = &session->follower;
+
+	return follower->denied || follower->unsupported || follower->unopened;
 }
 
 void session__explain_not_python(const struct session *session, struct buf *out)
@@ -152,6 +161,9 @@ void session__explain_not_python(const struct session *session, struct buf *out)
 			  session->first->pid, session->first->command);
 		buf__adds(out, "; if it starts one, use --subprocesses");
 	}
+	if (session->follower.denied)
+		buf__addf(out, "; %llu of those found could not be looked at: not permitted to read",
+			  (unsigned long long)session->follower.denied);
 	if (command->over)
 		buf__addf(out, "; the command ended with %s", command__status_text(command));
 }
