@@ -199,7 +199,7 @@ static struct run *run_as_nobody(const char *const *options, char *file, size_t 
 	return profiler__finish(child__start(&(struct child_config){.argv = argv}), file);
 }
 
-/* One that it may read, one that it may not, and whatever else is on the machine. */
+/* One that it may read, one that it may not, and whatever else is on the machine: that is not all. */
 LIVE_TEST(permissions, some_of_all)
 {
 	struct target *own = start(pick("3.14", "debian"), "spin.py", .wrapper = {"sh", "-c", CHROOT_AS_NOBODY});
@@ -211,13 +211,16 @@ LIVE_TEST(permissions, some_of_all)
 	check(of_process(run, own->pid, "spin") > 50 && !of_process(run, roots->pid, NULL), "it says: %s", run->err);
 	check(number_before(run->err, " not permitted to read") >= 1 && strstr(run->err, "Python by the name"),
 	      "it does not say how many were not, and of which it matters: %s", run->err);
+	run = run_as_nobody(OPTIONS("-a", "-d", "1", "--user", "65534"), file, sizeof(file));
+	check(run->code == 0 && !strstr(run->err, "not permitted to read"), "of its own ones it is, exit code %d: %s",
+	      run->code, run->err);
 }
 
 LIVE_TEST(permissions, none_of_all)
 {
 	struct target *roots = start(pick("3.13", "debian"), "spin.py");
 	char file[CHILD_PATH];
-	struct run *run = run_as_nobody(OPTIONS("-a", "-d", "0.5", "--comm", "no such"), file, sizeof(file));
+	struct run *run = run_as_nobody(OPTIONS("-a", "-d", "0.5", "--comm", "python3.13"), file, sizeof(file));
 
 	check_not_permitted(run, "could not be looked at: not permitted to read");
 	check(access(file, F_OK) && roots->pid, "there is a profile");

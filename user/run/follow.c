@@ -231,11 +231,15 @@ static void give_up(struct follower *follower, struct process *process)
 /* Whether it is Python cannot be told but by its name. */
 static void note_denied(struct follower *follower, const struct process *process)
 {
+	char number[PIDNS_TEXT];
+
 	follower->denied++;
 	if (!strstr(process->command, "python") || follower->denied_pythons++ >= FOLLOW_NAMED_MAX)
 		return;
-	buf__addf(&follower->denied_names, "%s%d (%s)", follower->denied_names.len ? ", " : "", process->pid,
-		  process->command);
+	buf__addf(&follower->denied_names, "%s%s (%s)", follower->denied_names.len ? ", " : "",
+		  process__number(process, number), process->command);
+	buf__addc(&follower->denied_names, '\0');
+	follower->denied_names.len--;
 }
 
 static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)
@@ -303,9 +307,9 @@ static void attach(struct follower *follower, struct process *process)
 		process->python = was_python;
 		process->error = PY_ATTACH_STARTING;
 	}
-	if (process->attached && !is_wanted(follower, process)) {
+	if ((process->attached || process->error == PY_ATTACH_DENIED) && !is_wanted(follower, process)) {
+		follower->excluded += process->attached;
 		process->attached = process->python = false;
-		follower->excluded++;
 		give_up(follower, process);
 		return;
 	}
