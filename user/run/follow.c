@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -231,15 +232,13 @@ static void give_up(struct follower *follower, struct process *process)
 /* Whether it is Python cannot be told but by its name. */
 static void note_denied(struct follower *follower, const struct process *process)
 {
+	size_t len = strlen(follower->denied_names);
 	char number[PIDNS_TEXT];
 
 	follower->denied++;
-	if (!strstr(process->command, "python") || follower->denied_pythons++ >= FOLLOW_NAMED_MAX)
-		return;
-	buf__addf(&follower->denied_names, "%s%s (%s)", follower->denied_names.len ? ", " : "",
-		  process__number(process, number), process->command);
-	buf__addc(&follower->denied_names, '\0');
-	follower->denied_names.len--;
+	if (strstr(process->command, "python") && follower->denied_pythons++ < FOLLOW_NAMED_MAX)
+		snprintf(follower->denied_names + len, sizeof(follower->denied_names) - len, "%s%s (%s)",
+			 len ? ", " : "", process__number(process, number), process->command);
 }
 
 static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)
@@ -505,5 +504,4 @@ uint64_t follower__next_ns(const struct follower *follower)
 void follower__free(struct follower *follower)
 {
 	processes__free(&follower->processes);
-	buf__free(&follower->denied_names);
 }

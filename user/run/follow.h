@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include "base/buf.h"
 #include "base/strtab.h"
 #include "os/filter.h"
 #include "run/engine.h"
@@ -39,7 +38,7 @@ struct follower {
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
 	uint64_t denied_pythons;				  /* of the denied ones, by their names ... */
-	struct buf denied_names;				  /* ... of which these are some, as text */
+	char denied_names[FOLLOW_NAMED_MAX * 192];		  /* ... of which these are the first */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
 	int err;	      /* out of memory and the like: the end of the run */
 };

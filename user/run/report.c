@@ -336,6 +336,10 @@ void report__format(const struct report *report, struct buf *out)
 	if (report->counts.samples)
 		format_state(report, out);
 	format_lines(report, out);
+	if (report->not_stopped)
+		buf__addf(out,
+			  "  blocking   %" PRIu64 " sample%s of threads that could not be stopped, read as they ran\n",
+			  report->not_stopped, plural(report->not_stopped));
 	for (size_t i = 0; i < report->process_count; i++)
 		if (report->processes[i]->execs && !report->followed)
 			buf__addf(out, "  exec       process %d became another program %u time%s; now %s\n",

@@ -30,6 +30,7 @@ struct report {
 	size_t loss_count;
 	uint64_t lost_process;	/* events of processes and threads that were lost */
 	bool knows_kernel;	/* samples tell whether they were taken in the kernel */
+	uint64_t not_stopped;	/* samples of threads that were to be stopped and could not be */
 	uint64_t lines_unknown; /* samples with a caller whose line could not be told */
 	uint32_t rate_hz;
 	uint32_t max_frames; /* that the kernel side walks; 0 = there is none */

@@ -96,6 +96,7 @@ static void add_samples(const struct report *report, struct buf *out)
 	add_number(out, "exited", counts->exited);
 	add_number(out, "line_unknown", report->lines_unknown);
 	add_number(out, "line_approximate", counts->approximate);
+	add_number(out, "not_stopped", report->not_stopped);
 	add_number(out, "beyond_size_limit", counts->pruned);
 	add_number(out, "deep_completed", counts->tails_completed);
 	buf__addf(out, ", \"walks\": {\"total\": %" PRIu64, counts->samples);

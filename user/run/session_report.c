@@ -36,6 +36,7 @@ static void fill_engine_part(struct session *session, struct report *report)
 
 	if (!sampler) {
 		report->lines_unknown = poller__counts(session->engine.poller).moved;
+		report->not_stopped = poller__counts(session->engine.poller).not_stopped;
 		report->unwind = poller__unwind_stats(session->engine.poller);
 		return;
 	}
@@ -80,7 +81,7 @@ static void fill_report(struct session *session, struct report *report)
 		.past = session->follower.processes.past,
 		.denied = session->follower.denied,
 		.denied_pythons = session->follower.denied_pythons,
-		.denied_names = session->follower.denied_names.data ?: "",
+		.denied_names = session->follower.denied_names,
 		.unsupported = session->follower.unsupported,
 		.unopened = session->follower.unopened,
 		.excluded = session->follower.excluded,
