@@ -179,20 +179,33 @@ LIVE_TEST(permissions, filtered_reads)
 	check_not_permitted(filtered(rule(SYS_pidfd_open, ENOSYS), target->pid, "--engine=readv"), "pidfd_open");
 }
 
+/* It lives, but no file says so. */
+LIVE_TEST(permissions, hidden)
+{
+	struct target *target = start(pick("3.14", "debian"), "spin.py");
+	static const char hide[] = "mount -t proc -o hidepid=2 proc /proc; exec setpriv --reuid=65534 --regid=65534 "
+				   "--clear-groups \"$0\" \"$@\"";
+
+	check_not_permitted(wrapped(public_profiler(), target->pid, "unshare", "-m", "sh", "-ec", hide), "hidepid");
+}
+
 /* --- some of what is found --- */
 
-#define AS_NOBODY "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"
+/* A user whose processes are none but those of these tests. */
+#define STRANGER      64321
+#define STRANGER_TEXT "64321"
+#define AS_STRANGER   "setpriv", "--reuid=" STRANGER_TEXT, "--regid=" STRANGER_TEXT, "--clear-groups"
 /* For what is run as "chroot ROOT ...". */
-#define CHROOT_AS_NOBODY "exec chroot --userspec=65534:65534 \"$@\""
+#define CHROOT_AS_STRANGER "exec chroot --userspec=" STRANGER_TEXT ":" STRANGER_TEXT " \"$@\""
 
-/* As nobody: options, and where the profile goes. */
-static struct run *run_as_nobody(const char *const *options, char *file, size_t file_size)
+/* As that user: options, and where the profile goes. */
+static struct run *run_as_stranger(const char *const *options, char *file, size_t file_size)
 {
-	const char *argv[32] = {AS_NOBODY, public_profiler(), "-q", "-r", "999", "-o", file};
+	const char *argv[32] = {AS_STRANGER, public_profiler(), "-q", "-r", "999", "-o", file};
 	const char *folder = scratch_folder("");
 	size_t count = 9;
 
-	check(!chown(folder, 65534, 65534), "chown");
+	check(!chown(folder, STRANGER, STRANGER), "chown");
 	snprintf(file, file_size, "%s/x.collapsed", folder);
 	while (*options)
 		argv[count++] = *options++;
@@ -202,16 +215,16 @@ static struct run *run_as_nobody(const char *const *options, char *file, size_t 
 /* One that it may read, one that it may not, and whatever else is on the machine: that is not all. */
 LIVE_TEST(permissions, some_of_all)
 {
-	struct target *own = start(pick("3.14", "debian"), "spin.py", .wrapper = {"sh", "-c", CHROOT_AS_NOBODY});
+	struct target *own = start(pick("3.14", "debian"), "spin.py", .wrapper = {"sh", "-c", CHROOT_AS_STRANGER});
 	struct target *roots = start(pick("3.13", "debian"), "spin.py");
 	char file[CHILD_PATH];
-	struct run *run = run_as_nobody(OPTIONS("-a", "-d", "1.5"), file, sizeof(file));
+	struct run *run = run_as_stranger(OPTIONS("-a", "-d", "1.5"), file, sizeof(file));
 
 	check(run->code == PARTIAL, "exit code %d: %s", run->code, run->err);
 	check(of_process(run, own->pid, "spin") > 50 && !of_process(run, roots->pid, NULL), "it says: %s", run->err);
 	check(number_before(run->err, " not permitted to read") >= 1 && strstr(run->err, "Python by the name"),
 	      "it does not say how many were not, and of which it matters: %s", run->err);
-	run = run_as_nobody(OPTIONS("-a", "-d", "1", "--user", "65534"), file, sizeof(file));
+	run = run_as_stranger(OPTIONS("-a", "-d", "1", "--user", STRANGER_TEXT), file, sizeof(file));
 	check(run->code == 0 && !strstr(run->err, "not permitted to read"), "of its own ones it is, exit code %d: %s",
 	      run->code, run->err);
 }
@@ -220,7 +233,7 @@ LIVE_TEST(permissions, none_of_all)
 {
 	struct target *roots = start(pick("3.13", "debian"), "spin.py");
 	char file[CHILD_PATH];
-	struct run *run = run_as_nobody(OPTIONS("-a", "-d", "0.5", "--comm", "python3.13"), file, sizeof(file));
+	struct run *run = run_as_stranger(OPTIONS("-a", "-d", "0.5", "--comm", "python3.13"), file, sizeof(file));
 
 	check_not_permitted(run, "could not be looked at: not permitted to read");
 	check(access(file, F_OK) && roots->pid, "there is a profile");
@@ -229,7 +242,7 @@ LIVE_TEST(permissions, none_of_all)
 /* What it starts runs as root, by the file's set-user-id bit. */
 LIVE_TEST(permissions, some_of_what_is_started)
 {
-	static const char wait[] = "until [ -u \"$1${3%/*}/sleep\" ]; do sleep 0.05; done;" CHROOT_AS_NOBODY;
+	static const char wait[] = "until [ -u \"$1${3%/*}/sleep\" ]; do sleep 0.05; done;" CHROOT_AS_STRANGER;
 	static const char text[] = "import os, subprocess\n"
 				   "def spin():\n"
 				   "    while True: sum(range(200))\n"
@@ -247,7 +260,7 @@ LIVE_TEST(permissions, some_of_what_is_started)
 	check(!chmod(copy, 04755), "chmod");
 	check(child__wait_line(target->child, "ready", 60), "not ready: %s", child__err(target->child));
 	snprintf(pid, sizeof(pid), "%d", target->pid);
-	run = run_as_nobody(OPTIONS("-p", pid, "-s", "-d", "1"), file, sizeof(file));
+	run = run_as_stranger(OPTIONS("-p", pid, "-s", "-d", "1"), file, sizeof(file));
 	check(run->code == PARTIAL, "exit code %d: %s", run->code, run->err);
 	check(strstr(run->err, "sleep 100) is not profiled: permission denied") &&
 		      strstr(run->err, "(1 not permitted to read"),
@@ -259,7 +272,7 @@ LIVE_TEST(permissions, some_of_what_is_started)
 /* --- commands --- */
 
 /* Loading BPF is one thing, reading another: a command of one's own may be read. */
-LIVE_TEST(permissions, command_of_nobody)
+LIVE_TEST(permissions, command_of_an_ordinary_user)
 {
 	static const char text[] = BURN "print('it runs', flush=True)\nburn(0.3)\n";
 	const struct python *python = pick("3.11", "host");
@@ -268,12 +281,12 @@ LIVE_TEST(permissions, command_of_nobody)
 
 	snprintf(program, sizeof(program), "%s/own.py", scratch_folder(""));
 	write_file(program, text);
-	run = run_as_nobody(OPTIONS("--", python->command, program), file, sizeof(file));
+	run = run_as_stranger(OPTIONS("--", python->command, program), file, sizeof(file));
 	check(run->code == 0 && strstr(run->err, "using the readv engine: not permitted to load BPF"),
 	      "exit code %d: %s", run->code, run->err);
 	check(percent(run, stacks__with(&run->stacks, "burn")) > 50, "burn has %.1f %%",
 	      percent(run, stacks__with(&run->stacks, "burn")));
-	run = run_as_nobody(OPTIONS("--engine=bpf", "--", python->command, program), file, sizeof(file));
+	run = run_as_stranger(OPTIONS("--engine=bpf", "--", python->command, program), file, sizeof(file));
 	check_not_permitted(run, "not permitted to load BPF");
 }
 
@@ -287,7 +300,7 @@ LIVE_TEST(permissions, command_that_is_protected)
 	snprintf(program, sizeof(program), "%s/python", scratch_folder(""));
 	copy_file(python->command, program);
 	check(!chmod(program, 0711), "chmod");
-	run = run_as_nobody(OPTIONS("--", program, "-c", "import time; time.sleep(0.5)"), file, sizeof(file));
+	run = run_as_stranger(OPTIONS("--", program, "-c", "import time; time.sleep(0.5)"), file, sizeof(file));
 	check_not_permitted(run, "permission denied: reading its memory");
 	check(strstr(run->err, "protected even from its own user"), "it says: %s", run->err);
 }
@@ -296,7 +309,7 @@ LIVE_TEST(permissions, command_that_is_protected)
 LIVE_TEST(permissions, no_new_privileges)
 {
 	struct target *target = start(pick("3.14", "debian"), "spin.py");
-	struct run *run = wrapped(public_profiler(), target->pid, AS_NOBODY, "--no-new-privs");
+	struct run *run = wrapped(public_profiler(), target->pid, AS_STRANGER, "--no-new-privs");
 
 	check_not_permitted(run, "no_new_privs");
 }

@@ -12,7 +12,6 @@
 #include "os/tree.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,20 +138,13 @@ static bool is_fork_of(const struct process *process, const struct process *pare
 	return err ? epoch != 0 : own == parents;
 }
 
-static bool lives(const struct process *process)
-{
-	struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
-
-	return process->pidfd >= 0 && !poll(&end, 1, 0);
-}
-
 /* `epoch`: as the kernel side, which samples it already, was told of it; 0: it was found by us. */
 static void found(struct follower *follower, pid_t pid, struct process *parent, uint32_t epoch, bool is_new)
 {
 	struct process *process = processes__find(&follower->processes, pid);
 	int err;
 
-	if (process && !process->exited && lives(process))
+	if (process && !process->exited && process__lives(process))
 		return; /* a pass over /proc came first */
 	if (process) {
 		flush(follower); /* the samples up to now are those of the one that had the pid before */

@@ -11,6 +11,7 @@
 #include "run/permission.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -106,14 +107,28 @@ static void disable_slot(struct py_target *target)
 	snprintf(target->slot_how, sizeof(target->slot_how), "list of thread states (as asked for)");
 }
 
-/* It has ended, and its number is still taken. */
-static void explain_zombie(const struct process *process, char *reason, size_t reason_size)
+bool process__lives(const struct process *process)
+{
+	struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
+
+	return process->pidfd >= 0 && !poll(&end, 1, 0);
+}
+
+/* It is not there any more, as far as /proc tells; or its number is still taken. */
+static enum py_attach_error explain_gone(const struct process *process, char *reason, size_t reason_size)
 {
 	struct proc_stat stat;
+	int err = proc__stat(process->pid, &stat);
 
-	if (!proc__stat(process->pid, &stat) && stat.state == 'Z')
+	if (!err && stat.state == 'Z')
 		snprintf(reason, reason_size,
 			 "it has ended and is a zombie: process %d, its parent, has not waited for it", stat.ppid);
+	if (err != -ESRCH || !process__lives(process))
+		return PY_ATTACH_GONE;
+	snprintf(reason, reason_size,
+		 "permission denied: it is there, but the /proc that is mounted here (with hidepid) does not show it "
+		 "to this user");
+	return PY_ATTACH_DENIED;
 }
 
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size)
@@ -123,12 +138,12 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 	process__forget(process);
 	remote_stats__add(&process->past_reads, &process->target.remote.stats);
 	result = py_target__open(&process->target, process->pid, reason, reason_size);
-	process->attached = result == PY_ATTACH_OK;
-	process->error = result;
 	if (result == PY_ATTACH_DENIED)
 		permission__add_target_hint(process->pid, reason, reason_size);
 	if (result == PY_ATTACH_GONE)
-		explain_zombie(process, reason, reason_size);
+		result = explain_gone(process, reason, reason_size);
+	process->attached = result == PY_ATTACH_OK;
+	process->error = result;
 	process->target.layout.epoch = process->epoch;
 	if (process->attached) {
 		process->python = true;

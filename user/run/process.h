@@ -73,6 +73,8 @@ int process__open(struct process *process, pid_t pid, struct strtab *strings);
  * have ended since.
  */
 void process__inherit(struct process *process, const struct process *parent, uint32_t epoch);
+/* By its pidfd, whatever /proc says. */
+bool process__lives(const struct process *process);
 /* Attach to what the process is now; on failure see py/target.h. */
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size);
 /* The same, with some seconds' patience for an interpreter that is starting up. */

@@ -401,7 +401,9 @@ static void explain_now(const struct report *report, struct buf *out)
 		halt__describe(&process->halts.last, out);
 		buf__adds(out, " now");
 	} else if (!proc__stat(process->pid, &stat)) {
-		buf__addf(out, " and is %s now", state_words(stat.state));
+		buf__addf(out, " and is %s now",
+			  stat.state == 'Z' && stat.num_threads > 1 ? "without its main thread, which has ended"
+								    : state_words(stat.state));
 		py_hint__descendants(process->pid, out);
 	}
 }
