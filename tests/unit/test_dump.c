@@ -212,7 +212,7 @@ Test(dump, threads_that_cannot_be_told)
 						    .truncated = true});
 	add_frame(thread,
 		  (struct dump_frame){.function = str("[code freed before it was read]"), .collects = true});
-	cr_assert_eq(vec__push(&dump.natives, ((struct dump_native){9, str("pool"), DUMP_RUNNING, NULL})), 0);
+	cr_assert_eq(vec__push(&dump.natives, ((struct dump_native){.tid = 9, .inner_id = 3, .name = str("pool"), .run = DUMP_RUNNING})), 0);
 	expect_text("Process 4711: python app.py\n"
 		    "Python 3.15.0, 3 threads in 2 interpreters; 3 changed during each of 20 readings\n"
 		    "\n"
@@ -228,9 +228,9 @@ Test(dump, threads_that_cannot_be_told)
 		    "    [code freed before it was read]\n"
 		    "    [truncated]\n"
 		    "\n"
-		    "Thread 9 (pool) runs no Python code, on CPU\n");
+		    "Thread 9 [3 inside] (pool) runs no Python code, on CPU\n");
 	expect_json("{\"tid\": null, \"native_id\": null, ");
-	expect_json("{\"tid\": 9, \"name\": \"pool\", \"state\": \"running\", \"waits_in\": null}]}");
+	expect_json("{\"tid\": 9, \"native_id\": 3, \"name\": \"pool\", \"state\": \"running\", \"waits_in\": null}]}");
 }
 
 /* No line is wider than asked for, but that of a function and its place may be if the name alone is too wide.

@@ -84,6 +84,7 @@ struct dump_interpreter {
 /* A thread that runs no Python code and never did, as far as CPython knows. */
 struct dump_native {
 	pid_t tid;
+	pid_t inner_id; /* in its own pid namespace; 0: the same, or not known */
 	uint32_t name;
 	enum dump_run run;
 	const char *wait;

@@ -149,6 +149,7 @@ static void add_native(struct buf *buf, const struct dump *dump, const struct du
 {
 	buf__adds(buf, "\n{");
 	add_known_number(buf, "tid", native->tid);
+	add_known_number(buf, "native_id", native->inner_id ?: native->tid);
 	add_text(buf, dump, "name", native->name);
 	add_word(buf, "state", RUN[native->run]);
 	add_word(buf, "waits_in", native->wait);

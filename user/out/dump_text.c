@@ -262,7 +262,10 @@ static void add_natives(const struct text *text)
 		const struct dump_native *native = &text->dump->natives.items[i];
 		struct buf line = {0};
 
-		buf__addf(&line, "Thread %d (", native->tid);
+		buf__addf(&line, "Thread %d", native->tid);
+		if (native->inner_id)
+			buf__addf(&line, " [%d inside]", native->inner_id);
+		buf__adds(&line, " (");
 		add_escaped(&line, text, native->name);
 		buf__addf(&line, ") runs no Python code%s", native->run == DUMP_RUNNING ? ", on CPU" : "");
 		buf__adds(text->out, i ? "" : "\n");

@@ -53,6 +53,6 @@ int dump__write_text(const struct dump *dump, const struct dump_style *style, st
  *         locals              with --locals, null where not known: arguments first
  *           name, value, argument
  *           changed           the two readings found different values
- *   native_threads[]          those without Python code: tid, name, state, waits_in
+ *   native_threads[]          those without Python code: tid, native_id, name, state, waits_in
  */
 int dump__write_json(const struct dump *dump, struct buf *buf);
