@@ -203,7 +203,7 @@ static struct run *run_as_stranger(const char *const *options, char *file, size_
 {
 	const char *argv[32] = {AS_STRANGER, public_profiler(), "-q", "-r", "999", "-o", file};
 	const char *folder = scratch_folder("");
-	size_t count = 9;
+	size_t count = 10;
 
 	check(!chown(folder, STRANGER, STRANGER), "chown");
 	snprintf(file, file_size, "%s/x.collapsed", folder);

@@ -43,8 +43,9 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 		return -EPERM;
 	}
 	err = sampler__open(&engine->sampler, &sampler_config, reason, reason_size);
-	if (err == -EPERM || err == -EACCES || err == -ENOSYS)
-		permission__add_hint(reason, reason_size);
+	/* A filter may refuse as if there were no such call. */
+	if ((err == -EPERM || err == -EACCES || err == -ENOSYS) && permission__add_hint(reason, reason_size))
+		return -EPERM;
 	return err;
 }
 

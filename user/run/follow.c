@@ -210,6 +210,8 @@ static void warn(struct follower *follower, const struct process *process, const
 {
 	if (!follower->config.all && follower->denied + follower->unsupported <= WARNINGS_MAX)
 		log_warn("process %d (%s) is not profiled: %s", process->pid, process->command, reason);
+	else
+		log_dbg("follow", "process %d (%s) is not profiled: %s", process->pid, process->command, reason);
 }
 
 /* Where every process is looked at, one that is not Python soon is none of our business; an exec is told
@@ -221,6 +223,14 @@ static void give_up(struct follower *follower, struct process *process)
 		follower__exit(follower, process);
 }
 
+static bool is_named_python(const struct process *process)
+{
+	char comm[64] = "";
+
+	proc__task_comm(process->pid, process->pid, comm, sizeof(comm));
+	return strstr(process->command, "python") || strstr(comm, "python");
+}
+
 /* Whether it is Python cannot be told but by its name. */
 static void note_denied(struct follower *follower, const struct process *process)
 {
@@ -228,7 +238,7 @@ static void note_denied(struct follower *follower, const struct process *process
 	char number[PIDNS_TEXT];
 
 	follower->denied++;
-	if (strstr(process->command, "python") && follower->denied_pythons++ < FOLLOW_NAMED_MAX)
+	if (is_named_python(process) && follower->denied_pythons++ < FOLLOW_NAMED_MAX)
 		snprintf(follower->denied_names + len, sizeof(follower->denied_names) - len, "%s%s (%s)",
 			 len ? ", " : "", process__number(process, number), process->command);
 }

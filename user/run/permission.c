@@ -76,26 +76,28 @@ static void append(char *text, size_t size, const char *more)
 	snprintf(text + len, size - len, "%s", more);
 }
 
-void permission__add_hint(char *text, size_t size)
+bool permission__add_hint(char *text, size_t size)
 {
 	struct proc_rights rights;
 
-	if (!proc__own_rights(&rights) && rights.is_filtered)
-		append(text, size,
-		       "; a seccomp filter is set on this program, which may be what refuses it (a container's: "
-		       "--security-opt seccomp=unconfined)");
+	if (proc__own_rights(&rights) || !rights.is_filtered)
+		return false;
+	append(text, size,
+	       "; a seccomp filter is set on this program, which may be what refuses it (a container's: "
+	       "--security-opt seccomp=unconfined)");
+	return true;
 }
 
 /* The kernel gives the files of a process that is not to be read by its own user to root. */
 static bool is_protected(pid_t pid)
 {
-	struct stat folder;
+	struct stat file;
 	char path[64];
 	uid_t uid;
 	gid_t gid;
 
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return !proc__file_owner(pid, &uid, &gid) && !stat(path, &folder) && folder.st_uid != uid;
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	return !proc__file_owner(pid, &uid, &gid) && !stat(path, &file) && file.st_uid != uid;
 }
 
 /* kernel.yama.ptrace_scope; 0 where there is no Yama, too. */

@@ -22,9 +22,9 @@ const char *permission__missing(enum permission_use use);
 
 /*
  * Appends to `text` what else may be why the kernel refuses a system call to this process: "; a seccomp filter
- * ...". Nothing if nothing is known.
+ * ...". False: nothing is known.
  */
-void permission__add_hint(char *text, size_t size);
+bool permission__add_hint(char *text, size_t size);
 
 /* The same for reading a process: what is about that one. */
 void permission__add_target_hint(pid_t pid, char *text, size_t size);

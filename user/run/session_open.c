@@ -189,15 +189,16 @@ static bool may_be_stopped(const struct session *session, const struct process *
 	return false;
 }
 
-/* One that may be no Python, but must not be one that cannot be read. */
+/* One that may be no Python, but must not be one that cannot be read or has ended. */
 static enum session_error attach_any(struct session *session, struct process *process)
 {
 	char reason[512];
+	enum py_attach_error error = process__attach(process, reason, sizeof(reason));
 
-	if (process__attach(process, reason, sizeof(reason)) != PY_ATTACH_DENIED)
+	if (error != PY_ATTACH_DENIED && error != PY_ATTACH_GONE)
 		return SESSION_OK;
 	log_err("cannot profile process %d: %s", process->pid, reason);
-	return SESSION_NOT_PERMITTED;
+	return attach_error(error);
 }
 
 static enum session_error attach_processes(struct session *session)

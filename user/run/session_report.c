@@ -143,8 +143,10 @@ bool session__was_denied(const struct session *session)
 bool session__is_partial(const struct session *session)
 {
 	const struct follower *follower = &session->follower;
+	/* Of all there is, much may be closed to an ordinary user, and most of it is no Python. */
+	uint64_t denied = session->config.all ? follower->denied_pythons : follower->denied;
 
-	return follower->denied || follower->unsupported || follower->unopened;
+	return denied || follower->unsupported || follower->unopened;
 }
 
 void session__explain_not_python(const struct session *session, struct buf *out)
@@ -160,7 +162,8 @@ void session__explain_not_python(const struct session *session, struct buf *out)
 	} else {
 		buf__addf(out, "no Python that can be profiled was found in process %d (%s)",
 			  session->first->pid, session->first->command);
-		buf__adds(out, "; if it starts one, use --subprocesses");
+		if (!session->follower.denied)
+			buf__adds(out, "; if it starts one, use --subprocesses");
 	}
 	if (session->follower.denied)
 		buf__addf(out, "; %llu of those found could not be looked at: not permitted to read",
