@@ -312,6 +312,30 @@ LIVE_TEST(namespaces, overlay_that_is_gone)
 	check_spin(&inside);
 }
 
+/* The same of a libpython whose runtime is found by its file only, for one who may not open such files. */
+LIVE_TEST(namespaces, library_that_cannot_be_opened)
+{
+	static const char script[] =
+		"mount -t tmpfs tmpfs /mnt; mkdir /mnt/upper /mnt/work /mnt/root;"
+		"mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root;"
+		"chroot /mnt/root \"$0\" \"$@\" & until grep -q libpython /proc/$!/maps; do sleep 0.02; done;"
+		"umount -l /mnt/root; umount -l /mnt; wait";
+	const struct python *python = pythons__find("3.12", "pyenv");
+	struct target *target;
+	char pid[16];
+	const char *argv[] = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+			      "--inh-caps=-all,+sys_ptrace", "--ambient-caps=-all,+sys_ptrace", NULL, "-p", pid, "-d",
+			      "0.3", "--engine=readv", NULL};
+
+	if (!python)
+		cr_skip_test("no Python 3.12 with a libpython");
+	target = start(python, "spin.py", .wrapper = WITH_MOUNTS(script));
+	snprintf(pid, sizeof(pid), "%d", descendant(target->pid, 1));
+	argv[6] = public_profiler();
+	check_refused(profiler__finish(child__start(&(struct child_config){.argv = argv}), NULL), NOT_PERMITTED,
+		      "without which its Python is not found");
+}
+
 /* The profiler sees none of the target's files: it is in a mount namespace without them. */
 LIVE_TEST(namespaces, without_the_files)
 {
