@@ -297,6 +297,12 @@ static bool is_wanted(const struct follower *follower, const struct process *pro
 	       !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
 }
 
+/* It is in the profile, or the report says why not. */
+static bool is_told(const struct process *process)
+{
+	return process->attached || process->error == PY_ATTACH_DENIED || process->error == PY_ATTACH_UNSUPPORTED;
+}
+
 static void attach(struct follower *follower, struct process *process)
 {
 	bool was_python = process->python;
@@ -308,7 +314,7 @@ static void attach(struct follower *follower, struct process *process)
 		process->python = was_python;
 		process->error = PY_ATTACH_STARTING;
 	}
-	if ((process->attached || process->error == PY_ATTACH_DENIED) && !is_wanted(follower, process)) {
+	if (is_told(process) && !is_wanted(follower, process)) {
 		follower->excluded += process->attached;
 		process->attached = process->python = false;
 		give_up(follower, process);
