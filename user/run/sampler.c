@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -207,10 +208,10 @@ static int open_event(struct sampler *sampler, pid_t tid, int cpu)
 	return err;
 }
 
-/* What may be refused though programs may be loaded. */
+/* What may be refused though programs may be loaded. On a thread it would take patches of the kernel's code. */
 static int try_timer(struct sampler *sampler)
 {
-	int err = open_event(sampler, 0, -1);
+	int err = open_event(sampler, -1, sched_getcpu());
 
 	sampler__stop(sampler);
 	return err;
@@ -247,7 +248,7 @@ static int load(struct sampler *sampler, const struct sampler_config *config, ch
 	err = find_namespaces(sampler);
 	if (err)
 		goto out;
-	step = "put a timer on a thread";
+	step = "put a timer on a CPU";
 	err = try_timer(sampler);
 	if (err)
 		goto out;
