@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Parse, open the outputs, run a session, write. Every way out has its exit code:
- * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted, 5 written, but not of all that was
- * found; that of a command is passed on.
+ * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted, 5 written, but not of all
+ * that was found; that of a command is passed on.
  */
 #include "base/log.h"
 #include "base/util.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Targets and the profiler itself in namespaces of all kinds: numbers are the profiler's own ones, with the inner
- * one beside it; the processes meant are the ones that are profiled; files are those that the target has. What
- * cannot be is refused, with its reason. Mounts are made in mount namespaces that go with their processes.
+ * Targets and the profiler itself in namespaces of all kinds: numbers are the profiler's own ones, with the
+ * inner one beside it; the processes meant are the ones that are profiled; files are those that the target
+ * has. What cannot be is refused, with its reason. Mounts are made in mount namespaces that go with their
+ * processes.
  */
 #include "service.h"
 
@@ -75,7 +76,8 @@ static uint64_t of_root(const struct run *run, const char *root, const char *nam
 	uint64_t weight = 0;
 
 	for (size_t i = 0; i < run->stacks.len; i++)
-		if (!strcmp(run->stacks.items[i].frames[0].name, root) && stack__count(&run->stacks.items[i], name))
+		if (!strcmp(run->stacks.items[i].frames[0].name, root) &&
+		    stack__count(&run->stacks.items[i], name))
 			weight += run->stacks.items[i].weight;
 	return weight;
 }
@@ -109,7 +111,8 @@ LIVE_TEST(namespaces, siblings)
 LIVE_TEST(namespaces, two_deep)
 {
 	static const char again[] = "unshare -pf --kill-child --mount-proc \"$0\" \"$@\"; exit";
-	struct target *target = start(pick("3.15", "debian"), "spin.py", .wrapper = {IN_PIDNS, "sh", "-c", again});
+	struct target *target =
+		start(pick("3.15", "debian"), "spin.py", .wrapper = {IN_PIDNS, "sh", "-c", again});
 	pid_t between = descendant(target->pid, 1), inside = descendant(between, 2);
 	struct target innermost = *target;
 	char number[64];
@@ -119,10 +122,11 @@ LIVE_TEST(namespaces, two_deep)
 	run = profile(&innermost, .seconds = 0.7);
 	snprintf(number, sizeof(number), "of process %d [1 inside] (", inside);
 	check(strstr(run->err, number), "\"%s\" is not told", number);
-	run = service_in(between, "pm", service__profiled(OPTIONS("-q", "-p", "3", "-d", "0.7", "--by", "process")));
+	run = service_in(between, "pm",
+			 service__profiled(OPTIONS("-q", "-p", "3", "-d", "0.7", "--by", "process")));
 	check_profile(run, 0);
-	check(has_root(run, "process 3 [1 inside]") && strstr(run->err, "of process 3 [1 inside] ("), "it says: %s",
-	      run->err);
+	check(has_root(run, "process 3 [1 inside]") && strstr(run->err, "of process 3 [1 inside] ("),
+	      "it says: %s", run->err);
 	check(percent(run, stacks__with(&run->stacks, "spin")) > 95, "spin has %.1f %%",
 	      percent(run, stacks__with(&run->stacks, "spin")));
 	run = service_in(inside, "pm", service__profiled(OPTIONS("-q", "-p", "1", "-d", "0.7")));
@@ -162,8 +166,8 @@ LIVE_TEST(namespaces, all)
 	check(of_root(run, "process 1", "spin") > 15, "it has %llu samples: %s",
 	      (unsigned long long)of_root(run, "process 1", "spin"), run->err);
 	check(!stacks__with(&run->stacks, "fib"), "what is outside is in the profile");
-	check(processes_with(run, "spin") == 2, "%zu processes are in the profile: %s", processes_with(run, "spin"),
-	      run->err);
+	check(processes_with(run, "spin") == 2, "%zu processes are in the profile: %s",
+	      processes_with(run, "spin"), run->err);
 }
 
 /* --- whose numbers /proc has --- */
@@ -198,8 +202,8 @@ LIVE_TEST(namespaces, proc_of_another)
 
 LIVE_TEST(namespaces, no_proc)
 {
-	const char *argv[] = {"unshare", "-m", "sh", "-c", "umount -l /proc && exec \"$0\" -p 1 -d 0.3", profiler_path(),
-			      NULL};
+	const char *argv[] = {"unshare",       "-m", "sh", "-c", "umount -l /proc && exec \"$0\" -p 1 -d 0.3",
+			      profiler_path(), NULL};
 
 	check_other_proc(child__start(&(struct child_config){.argv = argv}), "/proc is not mounted");
 }
@@ -222,18 +226,21 @@ LIVE_TEST(namespaces, user)
 	service = service__profiled(OPTIONS("-q", "-p", "1", "-d", "0.7"));
 	run = service_in(inside.pid, "Upm", service);
 	check_profile(run, 0);
-	check(by_readv() || (strstr(run->err, "using the readv engine") && strstr(run->err, "user namespace")),
+	check(by_readv() ||
+		      (strstr(run->err, "using the readv engine") && strstr(run->err, "user namespace")),
 	      "it does not say which engine it uses and why: %s", run->err);
 	service = service__profiled(OPTIONS("-q", "-p", "1", "-d", "0.7", "--engine=bpf"));
 	run = service_in(inside.pid, "Upm", service);
-	check(run->code == NOT_PERMITTED && strstr(run->err, "user namespace"), "exit code %d: %s", run->code, run->err);
+	check(run->code == NOT_PERMITTED && strstr(run->err, "user namespace"), "exit code %d: %s", run->code,
+	      run->err);
 }
 
 /* --- time namespaces --- */
 
 /*
- * The kernel side's clock is another one then. The first sample is of a moment since the start; and that nothing
- * is taken for an exec shows in the profile of a command, whose samples begin before it is attached to.
+ * The kernel side's clock is another one then. The first sample is of a moment since the start; and that
+ * nothing is taken for an exec shows in the profile of a command, whose samples begin before it is attached
+ * to.
  */
 LIVE_TEST(namespaces, time)
 {
@@ -242,7 +249,8 @@ LIVE_TEST(namespaces, time)
 	for (size_t i = 0; i < ARRAY_SIZE(offsets); i++) {
 		struct service *service = service__command(pick("3.14", "debian"), OPTIONS("-q", "-v"),
 							   BURN "def busy(): burn(0.7)\nbusy()\n");
-		const char *argv[SERVICE_WORDS + 8] = {"unshare", "-Tf", "--kill-child", "--monotonic", offsets[i]};
+		const char *argv[SERVICE_WORDS + 8] = {"unshare", "-Tf", "--kill-child", "--monotonic",
+						       offsets[i]};
 		time_t before = time(NULL);
 		const char *said;
 		struct run *run;
@@ -255,8 +263,8 @@ LIVE_TEST(namespaces, time)
 		      percent(run, stacks__with(&run->stacks, "busy")));
 		said = strstr(run->err, "first sample at ");
 		first = said ? strtod(said + strlen("first sample at "), NULL) : 0;
-		check(first >= before && first <= time(NULL) + 1, "the first sample is %.3f s after the start",
-		      first - before);
+		check(first >= before && first <= time(NULL) + 1,
+		      "the first sample is %.3f s after the start", first - before);
 		check(!strstr(run->err, "became another program"), "it says: %s", run->err);
 	}
 }
@@ -273,8 +281,12 @@ LIVE_TEST(namespaces, time_of_the_target)
 
 /* --- files --- */
 
-/* A shell in a mount namespace of its own; "$0" "$@" is the command in its chroot: chroot ROOT PYTHON PROGRAM. */
-#define WITH_MOUNTS(script) {"unshare", "-m", "sh", "-ec", script}
+/* A shell in a mount namespace of its own; "$0" "$@" is the command in its chroot: chroot ROOT PYTHON
+ * PROGRAM. */
+#define WITH_MOUNTS(script)                                                                                  \
+	{                                                                                                    \
+		"unshare", "-m", "sh", "-ec", script                                                         \
+	}
 
 static void check_spin(struct target *target)
 {
@@ -287,15 +299,16 @@ static void check_spin(struct target *target)
 /* The root is a mount that is nowhere any more, as after a container runtime's pivot_root. */
 LIVE_TEST(namespaces, pivoted_root)
 {
-	static const char script[] = "mount --bind $1 $1; cd $1; shift; pivot_root . mnt; cd /; mount -t proc proc /proc;"
-				     "umount -l /mnt /proc; exec \"$@\"";
+	static const char script[] =
+		"mount --bind $1 $1; cd $1; shift; pivot_root . mnt; cd /; mount -t proc proc /proc;"
+		"umount -l /mnt /proc; exec \"$@\"";
 
 	check_spin(start(pick("3.14", "debian"), "spin.py", .wrapper = WITH_MOUNTS(script)));
 }
 
 /*
- * The root is an overlay in the target's mount namespace only, of which nothing is left: neither the program's
- * file nor the mount.
+ * The root is an overlay in the target's mount namespace only, of which nothing is left: neither the
+ * program's file nor the mount.
  */
 LIVE_TEST(namespaces, overlay_that_is_gone)
 {
@@ -323,17 +336,27 @@ LIVE_TEST(namespaces, library_that_cannot_be_opened)
 	const struct python *python = pythons__find("3.12", "pyenv");
 	struct target *target;
 	char pid[16];
-	const char *argv[] = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-			      "--inh-caps=-all,+sys_ptrace", "--ambient-caps=-all,+sys_ptrace", NULL, "-p", pid, "-d",
-			      "0.3", "--engine=readv", NULL};
+	const char *argv[] = {"setpriv",
+			      "--reuid=65534",
+			      "--regid=65534",
+			      "--clear-groups",
+			      "--inh-caps=-all,+sys_ptrace",
+			      "--ambient-caps=-all,+sys_ptrace",
+			      NULL,
+			      "-p",
+			      pid,
+			      "-d",
+			      "0.3",
+			      "--engine=readv",
+			      NULL};
 
 	if (!python)
 		cr_skip_test("no Python 3.12 with a libpython");
 	target = start(python, "spin.py", .wrapper = WITH_MOUNTS(script));
 	snprintf(pid, sizeof(pid), "%d", descendant(target->pid, 1));
 	argv[6] = public_profiler();
-	check_refused(profiler__finish(child__start(&(struct child_config){.argv = argv}), NULL), NOT_PERMITTED,
-		      "without which its Python is not found");
+	check_refused(profiler__finish(child__start(&(struct child_config){.argv = argv}), NULL),
+		      NOT_PERMITTED, "without which its Python is not found");
 }
 
 /* The profiler sees none of the target's files: it is in a mount namespace without them. */

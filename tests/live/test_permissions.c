@@ -132,8 +132,17 @@ static struct run *filtered(const char *rules, pid_t pid, const char *engine)
 {
 	const struct python *python = pick("3.11", "host");
 	char text[16];
-	const char *argv[] = {python->command, "tests/targets/filtered.py", rules, profiler_path(), "-q", "-d", "0.5",
-			      "-p", text, engine, NULL};
+	const char *argv[] = {python->command,
+			      "tests/targets/filtered.py",
+			      rules,
+			      profiler_path(),
+			      "-q",
+			      "-d",
+			      "0.5",
+			      "-p",
+			      text,
+			      engine,
+			      NULL};
 	struct run *run;
 
 	snprintf(text, sizeof(text), "%d", pid);
@@ -175,18 +184,22 @@ LIVE_TEST(permissions, filtered_reads)
 			    "permission denied");
 	check_not_permitted(filtered(rule(SYS_process_vm_readv, ENOSYS), target->pid, "--engine=readv"),
 			    "no process_vm_readv here");
-	check_not_permitted(filtered(rule(SYS_pidfd_open, EPERM), target->pid, "--engine=auto"), "pidfd_open");
-	check_not_permitted(filtered(rule(SYS_pidfd_open, ENOSYS), target->pid, "--engine=readv"), "pidfd_open");
+	check_not_permitted(filtered(rule(SYS_pidfd_open, EPERM), target->pid, "--engine=auto"),
+			    "pidfd_open");
+	check_not_permitted(filtered(rule(SYS_pidfd_open, ENOSYS), target->pid, "--engine=readv"),
+			    "pidfd_open");
 }
 
 /* It lives, but no file says so. */
 LIVE_TEST(permissions, hidden)
 {
 	struct target *target = start(pick("3.14", "debian"), "spin.py");
-	static const char hide[] = "mount -t proc -o hidepid=2 proc /proc; exec setpriv --reuid=65534 --regid=65534 "
-				   "--clear-groups \"$0\" \"$@\"";
+	static const char hide[] =
+		"mount -t proc -o hidepid=2 proc /proc; exec setpriv --reuid=65534 --regid=65534 "
+		"--clear-groups \"$0\" \"$@\"";
 
-	check_not_permitted(wrapped(public_profiler(), target->pid, "unshare", "-m", "sh", "-ec", hide), "hidepid");
+	check_not_permitted(wrapped(public_profiler(), target->pid, "unshare", "-m", "sh", "-ec", hide),
+			    "hidepid");
 }
 
 /* --- some of what is found --- */
@@ -215,25 +228,29 @@ static struct run *run_as_stranger(const char *const *options, char *file, size_
 /* One that it may read, one that it may not, and whatever else is on the machine: that is not all. */
 LIVE_TEST(permissions, some_of_all)
 {
-	struct target *own = start(pick("3.14", "debian"), "spin.py", .wrapper = {"sh", "-c", CHROOT_AS_STRANGER});
+	struct target *own =
+		start(pick("3.14", "debian"), "spin.py", .wrapper = {"sh", "-c", CHROOT_AS_STRANGER});
 	struct target *roots = start(pick("3.13", "debian"), "spin.py");
 	char file[CHILD_PATH];
 	struct run *run = run_as_stranger(OPTIONS("-a", "-d", "1.5"), file, sizeof(file));
 
 	check(run->code == PARTIAL, "exit code %d: %s", run->code, run->err);
-	check(of_process(run, own->pid, "spin") > 50 && !of_process(run, roots->pid, NULL), "it says: %s", run->err);
-	check(number_before(run->err, " not permitted to read") >= 1 && strstr(run->err, "Python by the name"),
+	check(of_process(run, own->pid, "spin") > 50 && !of_process(run, roots->pid, NULL), "it says: %s",
+	      run->err);
+	check(number_before(run->err, " not permitted to read") >= 1 &&
+		      strstr(run->err, "Python by the name"),
 	      "it does not say how many were not, and of which it matters: %s", run->err);
 	run = run_as_stranger(OPTIONS("-a", "-d", "1", "--user", STRANGER_TEXT), file, sizeof(file));
-	check(run->code == 0 && !strstr(run->err, "not permitted to read"), "of its own ones it is, exit code %d: %s",
-	      run->code, run->err);
+	check(run->code == 0 && !strstr(run->err, "not permitted to read"),
+	      "of its own ones it is, exit code %d: %s", run->code, run->err);
 }
 
 LIVE_TEST(permissions, none_of_all)
 {
 	struct target *roots = start(pick("3.13", "debian"), "spin.py");
 	char file[CHILD_PATH];
-	struct run *run = run_as_stranger(OPTIONS("-a", "-d", "0.5", "--comm", "python3.13"), file, sizeof(file));
+	struct run *run =
+		run_as_stranger(OPTIONS("-a", "-d", "0.5", "--comm", "python3.13"), file, sizeof(file));
 
 	check_not_permitted(run, "could not be looked at: not permitted to read");
 	check(access(file, F_OK) && roots->pid, "there is a profile");
@@ -242,16 +259,17 @@ LIVE_TEST(permissions, none_of_all)
 /* What it starts runs as root, by the file's set-user-id bit. */
 LIVE_TEST(permissions, some_of_what_is_started)
 {
-	static const char wait[] = "until [ -u \"$1${3%/*}/sleep\" ]; do sleep 0.05; done;" CHROOT_AS_STRANGER;
-	static const char text[] = "import os, subprocess\n"
-				   "def spin():\n"
-				   "    while True: sum(range(200))\n"
-				   "subprocess.Popen([os.path.dirname(os.path.abspath(__file__)) + '/sleep', '100'])\n"
-				   "print('ready', flush=True)\n"
-				   "spin()\n";
-	struct target *target =
-		start(pick("3.14", "debian"), "starts.py", .text = text, .not_ready = true,
-		      .wrapper = {"sh", "-c", wait});
+	static const char wait[] =
+		"until [ -u \"$1${3%/*}/sleep\" ]; do sleep 0.05; done;" CHROOT_AS_STRANGER;
+	static const char text[] =
+		"import os, subprocess\n"
+		"def spin():\n"
+		"    while True: sum(range(200))\n"
+		"subprocess.Popen([os.path.dirname(os.path.abspath(__file__)) + '/sleep', '100'])\n"
+		"print('ready', flush=True)\n"
+		"spin()\n";
+	struct target *target = start(pick("3.14", "debian"), "starts.py", .text = text, .not_ready = true,
+				      .wrapper = {"sh", "-c", wait});
 	char copy[CHILD_PATH + 16], pid[16], file[CHILD_PATH];
 	struct run *run;
 
@@ -300,7 +318,8 @@ LIVE_TEST(permissions, command_that_is_protected)
 	snprintf(program, sizeof(program), "%s/python", scratch_folder(""));
 	copy_file(python->command, program);
 	check(!chmod(program, 0711), "chmod");
-	run = run_as_stranger(OPTIONS("--", program, "-c", "import time; time.sleep(0.5)"), file, sizeof(file));
+	run = run_as_stranger(OPTIONS("--", program, "-c", "import time; time.sleep(0.5)"), file,
+			      sizeof(file));
 	check_not_permitted(run, "permission denied: reading its memory");
 	check(strstr(run->err, "protected even from its own user"), "it says: %s", run->err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Targets that do not run: stopped, frozen, being debugged, over but not waited for. They are read as any other;
- * that nothing was sampled is told with the reason.
+ * Targets that do not run: stopped, frozen, being debugged, over but not waited for. They are read as any
+ * other; that nothing was sampled is told with the reason.
  */
 #include "service.h"
 
@@ -61,7 +61,8 @@ static struct run *sample_nothing(pid_t pid)
 
 	service__add(service, number(pid));
 	run = service__run(service);
-	check(run->code == FAILED && strstr(run->err, "no samples: "), "exit code %d: %s", run->code, run->err);
+	check(run->code == FAILED && strstr(run->err, "no samples: "), "exit code %d: %s", run->code,
+	      run->err);
 	check(access(service->file, F_OK), "there is a profile");
 	check(!run->out[0], "stdout has: %s", run->out);
 	return run;
@@ -92,7 +93,8 @@ static void check_halted(struct target *target, const char *words, const char *t
 	snprintf(said, sizeof(said), "\"halted\": \"%s\"", words);
 	check_said(run->out, said);
 	run = profiler_run("doctor", "-p", number(target->pid));
-	check(run->code == 0 && strstr(run->out, "  state  "), "exit code %d: %s%s", run->code, run->out, run->err);
+	check(run->code == 0 && strstr(run->out, "  state  "), "exit code %d: %s%s", run->code, run->out,
+	      run->err);
 }
 
 static void await_state(pid_t pid, char state)
@@ -128,7 +130,8 @@ STATE_TEST(stopped_meanwhile)
 	child = service__begin(service);
 	check(child__wait_message(child, "first sample", 60), "no sample: %s", child__err(child));
 	kill(target->pid, SIGSTOP);
-	check(child__wait_message(child, "is stopped by a signal", 30), "it is not told: %s", child__err(child));
+	check(child__wait_message(child, "is stopped by a signal", 30), "it is not told: %s",
+	      child__err(child));
 	kill(target->pid, SIGCONT);
 	check(child__wait_message(child, "is no longer stopped by a signal", 30), "it is not told: %s",
 	      child__err(child));
@@ -223,7 +226,8 @@ STATE_TEST(traced)
 	check_said(run->err, "--blocking");
 	check_said(run->err, tracer);
 
-	check(!ptrace(PTRACE_INTERRUPT, target->pid, 0, 0) && waitpid(target->pid, &status, __WALL) == target->pid,
+	check(!ptrace(PTRACE_INTERRUPT, target->pid, 0, 0) &&
+		      waitpid(target->pid, &status, __WALL) == target->pid,
 	      "it does not stop");
 	snprintf(words, sizeof(words), "stopped while %s", tracer);
 	check_halted(target, words, " stopped\n");
@@ -251,7 +255,8 @@ STATE_TEST(zombie)
 	waitpid(pid, NULL, 0);
 }
 
-/* The kernel holds it until its child calls exec. The child, which has its memory, is a process of its own. */
+/* The kernel holds it until its child calls exec. The child, which has its memory, is a process of its own.
+ */
 STATE_TEST(in_vfork)
 {
 	struct target *target = start(pick("3.14", "debian"), "vforked.py");
@@ -283,19 +288,21 @@ STATE_TEST(found_without_its_main_thread)
 	      share(run, "Thread.run;work;work.<locals>.inner"));
 }
 
-/* Ids and addresses of thread states are used again; the name is the function's, so that both have to agree. */
+/* Ids and addresses of thread states are used again; the name is the function's, so that both have to agree.
+ */
 STATE_TEST(found_with_ids_that_repeat)
 {
 	struct target *target = start(pick("3.14", "debian"), "threads_churn.py", .args = {"redblue"}, FOUND);
-	struct run *run = profile(target, .args = {"-s", "-t"}, .rate = "4999", .seconds = 1.5, .min_samples = 1000);
+	struct run *run =
+		profile(target, .args = {"-s", "-t"}, .rate = "4999", .seconds = 1.5, .min_samples = 1000);
 	double red = share(run, "Thread.run;red"), blue = share(run, "Thread.run;blue");
 
 	check(red + blue > (by_readv() ? 10 : 30), "red and blue have %.2f %%", red + blue);
 	for (size_t i = 0; i < run->stacks.len; i++) {
 		const struct stack *stack = &run->stacks.items[i];
 
-		check(!stack__count(stack, "red") || !stack__count(stack, "blue"), "a stack of two threads: %s",
-		      stack__text(stack));
+		check(!stack__count(stack, "red") || !stack__count(stack, "blue"),
+		      "a stack of two threads: %s", stack__text(stack));
 		/* "thread N (red)" is parsed as that of a file. */
 		check(stack->len < 2 || !stack__count(stack, "red") || strcmp(stack->frames[1].file, "blue"),
 		      "red in the thread that is called blue: %s", stack__text(stack));

@@ -136,7 +136,8 @@ Test(dump, text)
 /* What stands still can be read, and is told apart from what only waits. */
 Test(dump, halted)
 {
-	add_thread(0, (struct dump_thread){.tid = 4711, .name = str("a"), .run = DUMP_STOPPED, .consistent = true});
+	add_thread(0, (struct dump_thread){
+			      .tid = 4711, .name = str("a"), .run = DUMP_STOPPED, .consistent = true});
 	add_thread(0, (struct dump_thread){.tid = 4712,
 					   .name = str("b"),
 					   .run = DUMP_FROZEN,
@@ -172,7 +173,8 @@ Test(dump, approximate_line)
 Test(dump, json)
 {
 	add_ordinary();
-	expect_json("{\"pid\": 4711, \"inner_pid\": null, \"command\": \"python app.py\", \"python\": \"3.15.0\", \"halted\": null, \"consistent\": "
+	expect_json("{\"pid\": 4711, \"inner_pid\": null, \"command\": \"python app.py\", \"python\": "
+		    "\"3.15.0\", \"halted\": null, \"consistent\": "
 		    "true, "
 		    "\"readings\": 2, \"interpreters\": [\n{\"id\": 0, ");
 	expect_json(
@@ -212,7 +214,10 @@ Test(dump, threads_that_cannot_be_told)
 						    .truncated = true});
 	add_frame(thread,
 		  (struct dump_frame){.function = str("[code freed before it was read]"), .collects = true});
-	cr_assert_eq(vec__push(&dump.natives, ((struct dump_native){.tid = 9, .inner_id = 3, .name = str("pool"), .run = DUMP_RUNNING})), 0);
+	cr_assert_eq(vec__push(&dump.natives,
+			       ((struct dump_native){
+				       .tid = 9, .inner_id = 3, .name = str("pool"), .run = DUMP_RUNNING})),
+		     0);
 	expect_text("Process 4711: python app.py\n"
 		    "Python 3.15.0, 3 threads in 2 interpreters; 3 changed during each of 20 readings\n"
 		    "\n"
@@ -230,7 +235,8 @@ Test(dump, threads_that_cannot_be_told)
 		    "\n"
 		    "Thread 9 [3 inside] (pool) runs no Python code, on CPU\n");
 	expect_json("{\"tid\": null, \"native_id\": null, ");
-	expect_json("{\"tid\": 9, \"native_id\": 3, \"name\": \"pool\", \"state\": \"running\", \"waits_in\": null}]}");
+	expect_json("{\"tid\": 9, \"native_id\": 3, \"name\": \"pool\", \"state\": \"running\", "
+		    "\"waits_in\": null}]}");
 }
 
 /* No line is wider than asked for, but that of a function and its place may be if the name alone is too wide.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Children that are stopped, traced and frozen, really; cgroups are made for that, where root may, and removed.
+ * Children that are stopped, traced and frozen, really; cgroups are made for that, where root may, and
+ * removed.
  */
 #include "os/halt.h"
 
@@ -103,7 +104,8 @@ Test(halt, by_a_debugger)
 	int status;
 
 	prctl(PR_SET_NAME, "a (debugger\033");
-	snprintf(expected, sizeof(expected), "stopped while process %d (a (debugger\\x1b) traces it", getpid());
+	snprintf(expected, sizeof(expected), "stopped while process %d (a (debugger\\x1b) traces it",
+		 getpid());
 	start();
 	cr_assert_eq(ptrace(PTRACE_SEIZE, child, 0, 0), 0);
 	halt__look(&halt, child);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Numbers in pid namespaces: children in namespaces of their own, with the /proc of this one and with the right
- * one. What needs root is skipped without.
+ * Numbers in pid namespaces: children in namespaces of their own, with the /proc of this one and with the
+ * right one. What needs root is skipped without.
  */
 #include "os/pidns.h"
 

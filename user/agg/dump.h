@@ -95,7 +95,7 @@ struct dump {
 	pid_t pid;
 	pid_t inner_pid; /* in its own pid namespace; 0: the same, or not known */
 	uint32_t command;
-	uint32_t halted; /* what keeps it from running, safe to print; 0: nothing */
+	uint32_t halted;  /* what keeps it from running, safe to print; 0: nothing */
 	char version[24]; /* of Python */
 	bool with_locals;
 	uint32_t readings;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * "State:" and "TracerPid:" of a status file tell of signals and debuggers. A frozen thread looks as one that
- * sleeps or waits for a disk, so its cgroup is asked: cgroup.events (cgroup v2), freezer.state (v1), which tell of
- * what is frozen further up, too.
+ * sleeps or waits for a disk, so its cgroup is asked: cgroup.events (cgroup v2), freezer.state (v1), which
+ * tell of what is frozen further up, too.
  */
 #include "os/halt.h"
 

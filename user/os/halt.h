@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Does something keep a process from running at all: a stop signal, a debugger, a frozen cgroup? Such a process
- * can be read, but uses no CPU time.
+ * Does something keep a process from running at all: a stop signal, a debugger, a frozen cgroup? Such a
+ * process can be read, but uses no CPU time.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ enum halt_kind {
 
 struct halt {
 	enum halt_kind kind;
-	pid_t tracer;	/* that is attached to it, whether it has stopped it or not; 0: none that is visible here */
+	pid_t tracer;	  /* that is attached to it, stopped or not; 0: none that can be seen */
 	char cgroup[256]; /* HALT_FROZEN: which, as /proc/PID/cgroup names it */
 };
 

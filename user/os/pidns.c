@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See pidns.h. "NSpid:" in a status file has the numbers of a task from the namespace of that /proc on down to
- * the task's own (Documentation/filesystems/proc.rst).
+ * See pidns.h. "NSpid:" in a status file has the numbers of a task from the namespace of that /proc on down
+ * to the task's own (Documentation/filesystems/proc.rst).
  */
 #include "os/pidns.h"
 
@@ -57,9 +57,9 @@ const char *pidns__proc_fault(void)
 	} else if (statfs("/proc", &proc) || proc.f_type != PROC_SUPER_MAGIC) {
 		return "/proc is not mounted here (mount -t proc proc /proc)";
 	}
-	return "the /proc here is that of another pid namespace than the one that this program runs in, so that "
-	       "numbers of processes mean others there; mount the right one (mount -t proc proc /proc, or unshare "
-	       "--mount-proc), or run it outside";
+	return "the /proc here is that of another pid namespace than the one that this program runs in, so "
+	       "that numbers of processes mean others there; mount the right one (mount -t proc proc /proc, or "
+	       "unshare --mount-proc), or run it outside";
 }
 
 bool pidns__is_nested(void)

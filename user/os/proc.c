@@ -21,7 +21,7 @@
 
 #define NSEC_PER_SEC 1000000000ull
 #define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD (include/linux/sched.h) */
-#define FIRST_USER_NS 0xeffffffd /* PROC_USER_INIT_INO (include/linux/proc_ns.h) */
+#define FIRST_USER_NS	   0xeffffffd /* PROC_USER_INIT_INO (include/linux/proc_ns.h) */
 
 /* At most size - 1 bytes of a file, NUL-terminated. Number of bytes or -errno. */
 static ssize_t read_text(const char *path, char *text, size_t size)
@@ -74,8 +74,7 @@ int proc__stat(pid_t pid, struct proc_stat *out)
 	if (!name || !end || end < name)
 		return len ? -EPROTO : -ESRCH;
 
-	if (sscanf(end + 1,
-		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %u %*d %llu",
+	if (sscanf(end + 1, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %u %*d %llu",
 		   &out->state, &out->ppid, &flags, &utime, &stime, &out->num_threads, &start_ticks) != 7)
 		return -EPROTO;
 

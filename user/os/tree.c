@@ -69,7 +69,8 @@ pid_t tree__parent(pid_t pid)
 	struct proc_stat stat;
 
 	/* A thread has a folder, too, which is not listed. */
-	return proc__process_of(pid) == pid && !proc__stat(pid, &stat) && !stat.is_kernel ? stat.ppid : -ESRCH;
+	return proc__process_of(pid) == pid && !proc__stat(pid, &stat) && !stat.is_kernel ? stat.ppid
+											  : -ESRCH;
 }
 
 size_t tree__children(const struct tree *tree, pid_t parent, size_t *first)

@@ -30,7 +30,7 @@ size_t tree__children(const struct tree *tree, pid_t parent, size_t *first);
  */
 pid_t tree__last_pid(void);
 /*
- * Parent of a process; 0: it is not in our pid namespace, as for what a container runtime starts in a container.
- * -ESRCH: there is no process of that number, though there may be a thread.
+ * Parent of a process; 0: it is not in our pid namespace, as for what a container runtime starts in a
+ * container. -ESRCH: there is no process of that number, though there may be a thread.
  */
 pid_t tree__parent(pid_t pid);

@@ -8,9 +8,11 @@
 
 #include <inttypes.h>
 
-static const char *const RUN[] = {
-	[DUMP_RUN_UNKNOWN] = "unknown", [DUMP_RUNNING] = "running", [DUMP_WAITING] = "waiting",
-	[DUMP_STOPPED] = "stopped",	[DUMP_FROZEN] = "frozen"};
+static const char *const RUN[] = {[DUMP_RUN_UNKNOWN] = "unknown",
+				  [DUMP_RUNNING] = "running",
+				  [DUMP_WAITING] = "waiting",
+				  [DUMP_STOPPED] = "stopped",
+				  [DUMP_FROZEN] = "frozen"};
 static const char *const GIL[] = {[DUMP_GIL_UNKNOWN] = "unknown",
 				  [DUMP_GIL_NONE] = "none",
 				  [DUMP_GIL_WAITS] = "waits",

@@ -20,9 +20,9 @@ int dump__write_text(const struct dump *dump, const struct dump_style *style, st
 /*
  * One object:
  *
- *   pid, inner_pid            of the process, here and in its own pid namespace (null: the same, or not known)
+ *   pid, inner_pid            of the process, here and in its own pid namespace (null: the same)
  *   command, python           ... python is a version such as "3.15.0"
- *   halted                    what keeps it from running at all: a stop signal, a debugger, a frozen cgroup; or null
+ *   halted                    what keeps it from running: a stop signal, a debugger, a frozen cgroup; null
  *   consistent                every thread is
  *   readings                  of all stacks that it took
  *   interpreters[]            by id

@@ -60,8 +60,7 @@ enum py_attach_error py_attach_errno(int err, char *reason, size_t reason_size)
 	case -EACCES:
 		snprintf(reason, reason_size,
 			 "permission denied: reading its memory (process_vm_readv) needs CAP_SYS_PTRACE, or "
-			 "the "
-			 "same user where kernel.yama.ptrace_scope is 0");
+			 "the same user where kernel.yama.ptrace_scope is 0");
 		return PY_ATTACH_DENIED;
 	case -ENOSYS:
 		snprintf(reason, reason_size,
@@ -345,8 +344,8 @@ static enum py_attach_error explain_closed(const struct finder *finder, char *re
 	buf__add_escaped(&path, image__path(finder->closed), NULL);
 	buf__addc(&path, '\0');
 	snprintf(reason, reason_size,
-		 "its file %s cannot be opened (%s), without which its Python is not found; deleted, replaced and "
-		 "hidden files need CAP_CHECKPOINT_RESTORE, and those of another user CAP_DAC_READ_SEARCH",
+		 "its file %s cannot be opened (%s), without which its Python is not found; deleted, "
+		 "replaced and hidden files need CAP_CHECKPOINT_RESTORE, and those of another user CAP_DAC_READ_SEARCH",
 		 path.err ? "" : path.data, strerror(-finder->closed_err));
 	buf__free(&path);
 	return PY_ATTACH_DENIED;

@@ -151,7 +151,8 @@ enum doctor_verdict doctor__run(void)
 		printf("=> profiling works here: pybpfprof -p PID\n");
 	else if (verdict == DOCTOR_NOT_PERMITTED)
 		printf("=> BPF is not permitted here: %s\n"
-		       "   without it, the readv engine serves for processes that you may read (of the same user)\n",
+		       "   without it, the readv engine serves for processes that you may read (of the same "
+		       "user)\n",
 		       *missing ? missing : "load BPF, see above");
 	else
 		printf("=> BPF does not work on this kernel; the readv engine does: pybpfprof -p PID\n");

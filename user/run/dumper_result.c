@@ -128,9 +128,10 @@ static int hand_over_natives(struct dumper *dumper)
 	for (size_t i = 0; i < tasks.tids.len && i < NATIVES_MAX && !err && !hmap__get(&known, 0); i++) {
 		pid_t tid = tasks.tids.items[i];
 		struct task_look look;
-		struct dump_native native = {
-			.tid = tid,
-			.inner_id = dumper->process.inner_pid ? pidns__inner_tid(dumper->process.pid, tid) : 0};
+		struct dump_native native = {.tid = tid,
+					     .inner_id = dumper->process.inner_pid
+								 ? pidns__inner_tid(dumper->process.pid, tid)
+								 : 0};
 		char comm[64];
 
 		if (hmap__get(&known, tid) || proc__task_comm(dumper->process.pid, tid, comm, sizeof(comm)))

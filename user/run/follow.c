@@ -211,7 +211,8 @@ static void warn(struct follower *follower, const struct process *process, const
 	if (!follower->config.all && follower->denied + follower->unsupported <= WARNINGS_MAX)
 		log_warn("process %d (%s) is not profiled: %s", process->pid, process->command, reason);
 	else
-		log_dbg("follow", "process %d (%s) is not profiled: %s", process->pid, process->command, reason);
+		log_dbg("follow", "process %d (%s) is not profiled: %s", process->pid, process->command,
+			reason);
 }
 
 /* Where every process is looked at, one that is not Python soon is none of our business; an exec is told
@@ -300,7 +301,8 @@ static bool is_wanted(const struct follower *follower, const struct process *pro
 /* It is in the profile, or the report says why not. */
 static bool is_told(const struct process *process)
 {
-	return process->attached || process->error == PY_ATTACH_DENIED || process->error == PY_ATTACH_UNSUPPORTED;
+	return process->attached || process->error == PY_ATTACH_DENIED ||
+	       process->error == PY_ATTACH_UNSUPPORTED;
 }
 
 static void attach(struct follower *follower, struct process *process)

@@ -37,8 +37,8 @@ struct follower {
 	uint32_t polls;
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
-	uint64_t denied_pythons;				  /* of the denied ones, by their names ... */
-	char denied_names[FOLLOW_NAMED_MAX * 192];		  /* ... of which these are the first */
+	uint64_t denied_pythons;			  /* of the denied ones, by their names ... */
+	char denied_names[FOLLOW_NAMED_MAX * 192];	  /* ... of which these are the first */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
 	int err;	      /* out of memory and the like: the end of the run */
 };

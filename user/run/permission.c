@@ -65,7 +65,9 @@ const char *permission__missing(enum permission_use use)
 	if (len)
 		snprintf(text + len, sizeof(text) - len,
 			 "; run it with sudo, or in a container with --cap-add=BPF,PERFMON,SYS_PTRACE%s",
-			 rights.no_new ? " (from outside: no_new_privs is set here, so that sudo gives nothing)" : "");
+			 rights.no_new
+				 ? " (from outside: no_new_privs is set here, so that sudo gives nothing)"
+				 : "");
 	return text;
 }
 
@@ -122,11 +124,12 @@ void permission__add_target_hint(pid_t pid, char *text, size_t size)
 		return;
 	if (rights.in_user_ns)
 		append(text, size,
-		       "; this program is in a user namespace, whose root has no rights over processes outside of it");
+		       "; this program is in a user namespace, whose root has no rights over processes "
+		       "outside of it");
 	if (is_protected(pid))
 		append(text, size,
-		       "; it is protected even from its own user (a set-user-id program or one that nobody may read, "
-		       "or PR_SET_DUMPABLE)");
+		       "; it is protected even from its own user (a set-user-id program or one that nobody "
+		       "may read, or PR_SET_DUMPABLE)");
 	if (yama_scope())
 		append(text, size, "; kernel.yama.ptrace_scope is not 0 here");
 	permission__add_hint(text, size);

@@ -21,8 +21,8 @@ enum permission_use {
 const char *permission__missing(enum permission_use use);
 
 /*
- * Appends to `text` what else may be why the kernel refuses a system call to this process: "; a seccomp filter
- * ...". False: nothing is known.
+ * Appends to `text` what else may be why the kernel refuses a system call to this process: "; a seccomp
+ * filter ...". False: nothing is known.
  */
 bool permission__add_hint(char *text, size_t size);
 

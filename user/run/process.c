@@ -122,12 +122,13 @@ static enum py_attach_error explain_gone(const struct process *process, char *re
 
 	if (!err && stat.state == 'Z')
 		snprintf(reason, reason_size,
-			 "it has ended and is a zombie: process %d, its parent, has not waited for it", stat.ppid);
+			 "it has ended and is a zombie: process %d, its parent, has not waited for it",
+			 stat.ppid);
 	if (err != -ESRCH || !process__lives(process))
 		return PY_ATTACH_GONE;
 	snprintf(reason, reason_size,
-		 "permission denied: it is there, but the /proc that is mounted here (with hidepid) does not show it "
-		 "to this user");
+		 "permission denied: it is there, but the /proc that is mounted here (with hidepid) does not "
+		 "show it to this user");
 	return PY_ATTACH_DENIED;
 }
 
@@ -212,8 +213,9 @@ void process__explain_missing(pid_t pid, int err, char *reason, size_t reason_si
 		snprintf(reason, reason_size, "it is a thread of process %d: use -p %d", process, process);
 	} else if (err == -ESRCH) {
 		snprintf(reason, reason_size, "there is no such process%s",
-			 pidns__is_nested() ? " in this pid namespace, in which only numbers of its own are known"
-					    : "");
+			 pidns__is_nested()
+				 ? " in this pid namespace, in which only numbers of its own are known"
+				 : "");
 	} else {
 		snprintf(reason, reason_size, "pidfd_open: %s", strerror(-err));
 		permission__add_hint(reason, reason_size);

@@ -91,7 +91,7 @@ struct tail_reader *process__tail_reader(struct process *process, py_addr tstate
 void process__update_command(struct process *process);
 /* Look at its CPU time once more. False: it is gone, and the last time stays. */
 bool process__update_cpu(struct process *process);
-/* Look whether something keeps it from running, and tell when that changes. Its CPU time has just been read. */
+/* Look whether something keeps it from running, and tell of a change. Its CPU time has just been read. */
 void process__look_for_halt(struct process *process);
 /* Add what was read of it. */
 void process__add_reads(const struct process *process, struct remote_stats *sum);

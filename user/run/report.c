@@ -299,7 +299,8 @@ static void add_denied(const struct report *report, bool *first, struct buf *out
 	add_reason(out, first, report->denied, "not permitted to read");
 	if (report->denied_pythons)
 		buf__addf(out, ": Python by the name %s %s%s", report->denied_pythons == 1 ? "is" : "are",
-			  report->denied_names, report->denied_pythons > FOLLOW_NAMED_MAX ? " and others" : "");
+			  report->denied_names,
+			  report->denied_pythons > FOLLOW_NAMED_MAX ? " and others" : "");
 }
 
 static void format_found(const struct report *report, struct buf *out)
@@ -338,7 +339,8 @@ void report__format(const struct report *report, struct buf *out)
 	format_lines(report, out);
 	if (report->not_stopped)
 		buf__addf(out,
-			  "  blocking   %" PRIu64 " sample%s of threads that could not be stopped, read as they ran\n",
+			  "  blocking   %" PRIu64
+			  " sample%s of threads that could not be stopped, read as they ran\n",
 			  report->not_stopped, plural(report->not_stopped));
 	for (size_t i = 0; i < report->process_count; i++)
 		if (report->processes[i]->execs && !report->followed)
@@ -402,8 +404,9 @@ static void explain_now(const struct report *report, struct buf *out)
 		buf__adds(out, " now");
 	} else if (!proc__stat(process->pid, &stat)) {
 		buf__addf(out, " and is %s now",
-			  stat.state == 'Z' && stat.num_threads > 1 ? "without its main thread, which has ended"
-								    : state_words(stat.state));
+			  stat.state == 'Z' && stat.num_threads > 1
+				  ? "without its main thread, which has ended"
+				  : state_words(stat.state));
 		py_hint__descendants(process->pid, out);
 	}
 }

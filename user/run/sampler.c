@@ -48,7 +48,7 @@ struct sampler {
 	bool watches_cpus;
 	bool *watched;	   /* CPUs that have a timer; it goes when the CPU does */
 	bool *online_now;  /* working memory of the same size */
-	uint64_t clock_ahead_ns; /* what our clock has more than the kernel side's; may be negative, modulo 2^64 */
+	uint64_t clock_ahead_ns; /* what our clock has more than the kernel side's, modulo 2^64 */
 	int stats_fd;	   /* while it is open the kernel times BPF programs; -1 = not measured */
 	uint64_t *per_cpu; /* one value a CPU, to read counters into */
 	VEC(int) events;
@@ -208,7 +208,7 @@ static int open_event(struct sampler *sampler, pid_t tid, int cpu)
 	return err;
 }
 
-/* What may be refused though programs may be loaded. On a thread it would take patches of the kernel's code. */
+/* It may be refused though programs may be loaded. On a thread it would take patches of the kernel's code. */
 static int try_timer(struct sampler *sampler)
 {
 	int err = open_event(sampler, -1, sched_getcpu());

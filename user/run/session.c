@@ -113,7 +113,8 @@ static void look_for_halts(struct session *session)
 	for (size_t i = 0, looks = 0; i < processes->items.len && looks < HALTS_MAX; i++) {
 		struct process *process = processes->items.items[i];
 
-		if (process->exited || !(process->python || process->asked_for) || !process__update_cpu(process))
+		if (process->exited || !(process->python || process->asked_for) ||
+		    !process__update_cpu(process))
 			continue;
 		process__look_for_halt(process);
 		looks++;

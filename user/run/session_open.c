@@ -182,8 +182,8 @@ static bool may_be_stopped(const struct session *session, const struct process *
 	if (!halt.tracer)
 		return true;
 	halt__describe_tracer(&halt, &text);
-	log_err("cannot stop the threads of process %d (--blocking): %.*s traces it already; without --blocking it "
-		"is read as it runs",
+	log_err("cannot stop the threads of process %d (--blocking): %.*s traces it already; without "
+		"--blocking it is read as it runs",
 		process->pid, (int)text.len, text.data ? text.data : "");
 	buf__free(&text);
 	return false;
