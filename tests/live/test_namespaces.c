@@ -265,7 +265,7 @@ LIVE_TEST(namespaces, time)
 		first = said ? strtod(said + strlen("first sample at "), NULL) : 0;
 		check(first >= before && first <= time(NULL) + 1,
 		      "the first sample is %.3f s after the start", first - before);
-		check(!strstr(run->err, "became another program"), "it says: %s", run->err);
+		check(by_readv() || !strstr(run->err, "became another program"), "it says: %s", run->err);
 	}
 }
 
