@@ -8,8 +8,10 @@
 #include "service.h"
 
 #include "base/util.h"
+#include "os/pidns.h"
 #include "os/proc.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -168,6 +170,25 @@ LIVE_TEST(namespaces, all)
 	check(!stacks__with(&run->stacks, "fib"), "what is outside is in the profile");
 	check(processes_with(run, "spin") == 2, "%zu processes are in the profile: %s",
 	      processes_with(run, "spin"), run->err);
+}
+
+/* The number from inside, which out here is nobody's: whose it is is told. */
+LIVE_TEST(namespaces, inner_number)
+{
+	static const char script[] =
+		"echo $(($(cat /proc/sys/kernel/pid_max) - 100)) >/proc/sys/kernel/ns_last_pid;"
+		"\"$0\" \"$@\" & wait";
+	struct target *target =
+		start(pick("3.14", "debian"), "spin.py", .wrapper = {IN_PIDNS, "sh", "-c", script});
+	pid_t outer = descendant(target->pid, 2), inner = pidns__inner_pid(outer);
+	char expected[64], number[16];
+
+	if (!kill(inner, 0))
+		cr_skip_test("somebody has that number");
+	snprintf(number, sizeof(number), "%d", inner);
+	snprintf(expected, sizeof(expected), "inside of a container it is the number of process %d (", outer);
+	check_refused(profiler_run("-p", number, "-d", "0.3"), FAILED, expected);
+	check_refused(profiler_run("dump", "-p", number), FAILED, expected);
 }
 
 /* --- whose numbers /proc has --- */

@@ -5,6 +5,7 @@
  */
 #include "os/pidns.h"
 
+#include <dirent.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,23 @@ pid_t pidns__inner_tid(pid_t pid, pid_t tid)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
 	return read_nspid(path, &outer, &inner) > 1 ? inner : 0;
+}
+
+size_t pidns__find_inner(pid_t inner, pid_t *out, size_t max)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	size_t count = 0;
+
+	while (dir && count < max && (entry = readdir(dir))) {
+		pid_t pid = atoi(entry->d_name);
+
+		if (pid > 0 && pidns__inner_pid(pid) == inner)
+			out[count++] = pid;
+	}
+	if (dir)
+		closedir(dir);
+	return count;
 }
 
 const char *pidns__text(char text[PIDNS_TEXT], pid_t outer, pid_t inner)

@@ -22,6 +22,9 @@ bool pidns__is_nested(void);
 pid_t pidns__inner_pid(pid_t pid);
 pid_t pidns__inner_tid(pid_t pid, pid_t tid);
 
+/* Processes that have this number in their own namespace, and another one here; at most `max` of them. */
+size_t pidns__find_inner(pid_t inner, pid_t *out, size_t max);
+
 /* "12", or "12 [7 inside]". */
 #define PIDNS_TEXT 40
 const char *pidns__text(char text[PIDNS_TEXT], pid_t outer, pid_t inner);

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/util.h"
 #include "os/proc.h"
 #include "py/hint.h"
 #include "run/permission.h"
@@ -23,6 +24,7 @@
 #define START_TRIES	 200 /* looks at an interpreter that is starting up ... */
 #define START_PAUSE_NS	 10000000 /* ... and between them */
 #define HALTS_TOLD	 4
+#define INNER_NAMED_MAX	 3
 #define WITNESS_VERSIONS (1u << 16) /* set aside for each reader */
 
 static size_t tail_bytes(const struct process *process)
@@ -205,6 +207,26 @@ enum py_attach_error process__attach_patiently(struct process *process, char *re
 	return error;
 }
 
+/* It may be a number from inside of a container. */
+static void add_outer(pid_t inner, char *reason, size_t reason_size)
+{
+	pid_t found[INNER_NAMED_MAX];
+	size_t count = pidns__find_inner(inner, found, ARRAY_SIZE(found));
+	struct buf text = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		char command[128];
+
+		if (proc__cmdline(found[i], command, sizeof(command)))
+			continue;
+		buf__addf(&text, "%s%d (",
+			  text.len ? ", " : "; inside of a container it is the number of process ", found[i]);
+		buf__add_escaped(&text, command, NULL);
+		buf__adds(&text, ")");
+	}
+	append(reason, reason_size, &text);
+}
+
 void process__explain_missing(pid_t pid, int err, char *reason, size_t reason_size)
 {
 	pid_t process = proc__process_of(pid);
@@ -216,6 +238,7 @@ void process__explain_missing(pid_t pid, int err, char *reason, size_t reason_si
 			 pidns__is_nested()
 				 ? " in this pid namespace, in which only numbers of its own are known"
 				 : "");
+		add_outer(pid, reason, reason_size);
 	} else {
 		snprintf(reason, reason_size, "pidfd_open: %s", strerror(-err));
 		permission__add_hint(reason, reason_size);
