@@ -23,6 +23,7 @@ __u32 cpu_ticks =
 /* Written by own_pidns(), once. */
 __u32 pidns_level = 0; /* depth of the profiler's pid namespace: ids are sent as it numbers them */
 __u64 pidns = 0;       /* address of its struct pid_namespace */
+__u64 own_time_ns = 0; /* by the clock that records are stamped with */
 
 /* Written and read here. */
 __u64 last_wakeup_ns = 0;

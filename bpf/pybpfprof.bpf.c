@@ -459,7 +459,7 @@ int on_new_task(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Run once by user space, in its own context: which pid namespace it is in. */
+/* Run once by user space, in its own context: which pid namespace it is in, and what time it is here. */
 SEC("raw_tp")
 int own_pidns(void *ctx)
 {
@@ -472,5 +472,6 @@ int own_pidns(void *ctx)
 			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
 				      pidns_level * sizeof(id));
 	pidns = (__u64)id.ns;
+	own_time_ns = bpf_ktime_get_ns();
 	return pidns != 0;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Parse, open the outputs, run a session, write. Every way out has its exit code:
- * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted; that of a command is passed
- * on.
+ * 0 profile written, 1 failure, 2 usage, 3 not a Python process, 4 not permitted, 5 written, but not of all
+ * that was found; that of a command is passed on.
  */
 #include "base/log.h"
 #include "base/util.h"
 #include "options.h"
+#include "os/pidns.h"
 #include "out/dump_writer.h"
 #include "out/summary.h"
 #include "out/writer.h"
@@ -31,6 +32,7 @@ enum {
 	EXIT_USAGE = 2,
 	EXIT_NOT_PYTHON = 3,
 	EXIT_NOT_PERMITTED = 4,
+	EXIT_PARTIAL = 5,
 	EXIT_NOT_RUN = 126,
 	EXIT_NOT_FOUND = 127
 };
@@ -275,7 +277,9 @@ static int finish(struct recording *recording, enum session_end end)
 	for (size_t i = 0; i < recording->open; i++)
 		if (recording->outputs[i].written && recording->outputs[i].fd != STDOUT_FILENO)
 			log_info("wrote %s", recording->outputs[i].path);
-	return failed || end == SESSION_END_ERROR ? EXIT_FAILED : EXIT_WRITTEN;
+	if (failed || end == SESSION_END_ERROR)
+		return EXIT_FAILED;
+	return session__is_partial(recording->session) ? EXIT_PARTIAL : EXIT_WRITTEN;
 }
 
 static int exit_code(enum session_error error)
@@ -378,6 +382,18 @@ static void occupy_standard_fds(void)
 			_exit(EXIT_FAILED);
 }
 
+/* Whatever is asked of a process goes by its number, in system calls and in /proc. */
+static bool numbers_are_right(const struct options *options)
+{
+	bool needed = options->command == COMMAND_RECORD || options->command == COMMAND_DUMP ||
+		      (options->command == COMMAND_DOCTOR && options->session.pids.len);
+	const char *fault = needed ? pidns__proc_fault() : NULL;
+
+	if (fault)
+		log_err("%s", fault);
+	return !fault;
+}
+
 static void do_nothing(int signal) {}
 
 /* By a handler, since a command would inherit it if it were ignored. */
@@ -399,6 +415,9 @@ int main(int argc, char **argv)
 	if (options__parse(&options, argc, argv))
 		goto out;
 	log_set_level(options.verbose ? LOG_DBG : LOG_INFO);
+	code = EXIT_FAILED;
+	if (!numbers_are_right(&options))
+		goto out;
 	options.session.progress = isatty(STDERR_FILENO) && !options.session.command;
 	switch (options.command) {
 	case COMMAND_HELP:

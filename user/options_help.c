@@ -82,8 +82,9 @@ static const char HELP_HEAD[] =
 static const char HELP_TAIL[] =
 	"\n"
 	"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile written,\n"
-	"1 failure, 2 usage, 3 not a Python process, 4 not permitted. With a COMMAND: its\n"
-	"own, 128 + N if signal N killed it; 127 it was not found, 126 it could not be run.\n";
+	"1 failure, 2 usage, 3 not a Python process, 4 not permitted, 5 written, but some of\n"
+	"what -s or -a found could not be profiled. With a COMMAND: its own, 128 + N if\n"
+	"signal N killed it; 127 it was not found, 126 it could not be run.\n";
 
 void options__print_help(void)
 {

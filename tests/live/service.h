@@ -35,6 +35,8 @@ struct run *service__run(struct service *service);
 
 /* Of a run with an exit code that is the command's own. */
 void check_profile(const struct run *run, int code);
+/* Of a run over all that there is: something may run that is not supported. */
+void check_profile_of_all(const struct run *run);
 /* Weight of the stacks of a process; with `name` (NULL: any) in them. */
 uint64_t of_process(const struct run *run, pid_t pid, const char *name);
 /* Weight of the stacks with a function of a file whose name has that in it. */

@@ -655,6 +655,6 @@ EACH_PYTHON(dump, pid_namespace)
 	snprintf(text, sizeof(text), "{\"tid\": %d, \"native_id\": 1, ", atoi(line));
 	check_has(run, text);
 	check_has(run, python->free_threaded ? "\"gil\": \"unknown\"" : "\"gil\": \"holds\"");
-	snprintf(text, sizeof(text), "Thread %d [1 in its pid namespace] (", atoi(line));
+	snprintf(text, sizeof(text), "Thread %d [1 inside] (", atoi(line));
 	check_has(dump_pid(atoi(line), NULL, NULL), text);
 }

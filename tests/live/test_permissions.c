@@ -3,13 +3,16 @@
  * Without the rights that it takes: exit code 4, and what would permit it is named. And with all rights: the
  * target is only read.
  */
-#include "harness.h"
+#include "service.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-enum { NOT_PERMITTED = 4 };
+enum { NOT_PERMITTED = 4, PARTIAL = 5 };
 
 /* Runs as another user from its start, so that reading it takes CAP_SYS_PTRACE. */
 static const char of_another_user[] = "import os\n"
@@ -120,6 +123,214 @@ LIVE_TEST(permissions, three_capabilities)
 				  "--ambient-caps=-all,+bpf,+perfmon,+sys_ptrace");
 
 	check(run->code == 0, "exit code %d: %s", run->code, run->err);
+}
+
+/* --- filters of system calls --- */
+
+/* The profiler where these system calls are refused; what it says names the filter. */
+static struct run *filtered(const char *rules, pid_t pid, const char *engine)
+{
+	const struct python *python = pick("3.11", "host");
+	char text[16];
+	const char *argv[] = {python->command,
+			      "tests/targets/filtered.py",
+			      rules,
+			      profiler_path(),
+			      "-q",
+			      "-d",
+			      "0.5",
+			      "-p",
+			      text,
+			      engine,
+			      NULL};
+	struct run *run;
+
+	snprintf(text, sizeof(text), "%d", pid);
+	run = profiler__finish(child__start(&(struct child_config){.argv = argv}), NULL);
+	check(strstr(run->err, "seccomp filter"), "no filter is named: %s", run->err);
+	return run;
+}
+
+static const char *rule(long number, int error)
+{
+	static char text[32];
+
+	snprintf(text, sizeof(text), "%ld:%d", number, error);
+	return text;
+}
+
+LIVE_TEST(permissions, filtered_bpf)
+{
+	struct target *target = start(pick("3.14", "debian"), "spin.py");
+	static const long calls[] = {SYS_bpf, SYS_perf_event_open};
+	static const int errors[] = {EPERM, ENOSYS};
+
+	for (size_t i = 0; i < 2; i++)
+		for (size_t j = 0; j < 2; j++) {
+			struct run *run = filtered(rule(calls[i], errors[j]), target->pid, "--engine=auto");
+
+			check(run->code == 0, "exit code %d: %s", run->code, run->err);
+			check(strstr(run->err, "using the readv engine: cannot "), "it says: %s", run->err);
+			run = filtered(rule(calls[i], errors[j]), target->pid, "--engine=bpf");
+			check_not_permitted(run, "cannot ");
+		}
+}
+
+LIVE_TEST(permissions, filtered_reads)
+{
+	struct target *target = start(pick("3.14", "debian"), "spin.py");
+
+	check_not_permitted(filtered(rule(SYS_process_vm_readv, EPERM), target->pid, "--engine=auto"),
+			    "permission denied");
+	check_not_permitted(filtered(rule(SYS_process_vm_readv, ENOSYS), target->pid, "--engine=readv"),
+			    "no process_vm_readv here");
+	check_not_permitted(filtered(rule(SYS_pidfd_open, EPERM), target->pid, "--engine=auto"),
+			    "pidfd_open");
+	check_not_permitted(filtered(rule(SYS_pidfd_open, ENOSYS), target->pid, "--engine=readv"),
+			    "pidfd_open");
+}
+
+/* It lives, but no file says so. */
+LIVE_TEST(permissions, hidden)
+{
+	struct target *target = start(pick("3.14", "debian"), "spin.py");
+	static const char hide[] =
+		"mount -t proc -o hidepid=2 proc /proc; exec setpriv --reuid=65534 --regid=65534 "
+		"--clear-groups \"$0\" \"$@\"";
+
+	check_not_permitted(wrapped(public_profiler(), target->pid, "unshare", "-m", "sh", "-ec", hide),
+			    "hidepid");
+}
+
+/* --- some of what is found --- */
+
+/* A user whose processes are none but those of these tests. */
+#define STRANGER      64321
+#define STRANGER_TEXT "64321"
+#define AS_STRANGER   "setpriv", "--reuid=" STRANGER_TEXT, "--regid=" STRANGER_TEXT, "--clear-groups"
+/* For what is run as "chroot ROOT ...". */
+#define CHROOT_AS_STRANGER "exec chroot --userspec=" STRANGER_TEXT ":" STRANGER_TEXT " \"$@\""
+
+/* As that user: options, and where the profile goes. */
+static struct run *run_as_stranger(const char *const *options, char *file, size_t file_size)
+{
+	const char *argv[32] = {AS_STRANGER, public_profiler(), "-q", "-r", "999", "-o", file};
+	const char *folder = scratch_folder("");
+	size_t count = 10;
+
+	check(!chown(folder, STRANGER, STRANGER), "chown");
+	snprintf(file, file_size, "%s/x.collapsed", folder);
+	while (*options)
+		argv[count++] = *options++;
+	return profiler__finish(child__start(&(struct child_config){.argv = argv}), file);
+}
+
+/* One that it may read, one that it may not, and whatever else is on the machine: that is not all. */
+LIVE_TEST(permissions, some_of_all)
+{
+	struct target *own =
+		start(pick("3.14", "debian"), "spin.py", .wrapper = {"sh", "-c", CHROOT_AS_STRANGER});
+	struct target *roots = start(pick("3.13", "debian"), "spin.py");
+	char file[CHILD_PATH];
+	struct run *run = run_as_stranger(OPTIONS("-a", "-d", "1.5"), file, sizeof(file));
+
+	check(run->code == PARTIAL, "exit code %d: %s", run->code, run->err);
+	check(of_process(run, own->pid, "spin") > 50 && !of_process(run, roots->pid, NULL), "it says: %s",
+	      run->err);
+	check(number_before(run->err, " not permitted to read") >= 1 &&
+		      strstr(run->err, "Python by the name"),
+	      "it does not say how many were not, and of which it matters: %s", run->err);
+	run = run_as_stranger(OPTIONS("-a", "-d", "1", "--user", STRANGER_TEXT), file, sizeof(file));
+	check(run->code == 0 && !strstr(run->err, "not permitted to read"),
+	      "of its own ones it is, exit code %d: %s", run->code, run->err);
+}
+
+LIVE_TEST(permissions, none_of_all)
+{
+	struct target *roots = start(pick("3.13", "debian"), "spin.py");
+	char file[CHILD_PATH];
+	struct run *run =
+		run_as_stranger(OPTIONS("-a", "-d", "0.5", "--comm", "python3.13"), file, sizeof(file));
+
+	check_not_permitted(run, "could not be looked at: not permitted to read");
+	check(access(file, F_OK) && roots->pid, "there is a profile");
+}
+
+/* What it starts runs as root, by the file's set-user-id bit. */
+LIVE_TEST(permissions, some_of_what_is_started)
+{
+	static const char wait[] =
+		"until [ -u \"$1${3%/*}/sleep\" ]; do sleep 0.05; done;" CHROOT_AS_STRANGER;
+	static const char text[] =
+		"import os, subprocess\n"
+		"def spin():\n"
+		"    while True: sum(range(200))\n"
+		"subprocess.Popen([os.path.dirname(os.path.abspath(__file__)) + '/sleep', '100'])\n"
+		"print('ready', flush=True)\n"
+		"spin()\n";
+	struct target *target = start(pick("3.14", "debian"), "starts.py", .text = text, .not_ready = true,
+				      .wrapper = {"sh", "-c", wait});
+	char copy[CHILD_PATH + 16], pid[16], file[CHILD_PATH];
+	struct run *run;
+
+	snprintf(copy, sizeof(copy), "%s/sleep", target->folder);
+	copy_file("/bin/sleep", copy);
+	check(!chmod(copy, 04755), "chmod");
+	check(child__wait_line(target->child, "ready", 60), "not ready: %s", child__err(target->child));
+	snprintf(pid, sizeof(pid), "%d", target->pid);
+	run = run_as_stranger(OPTIONS("-p", pid, "-s", "-d", "1"), file, sizeof(file));
+	check(run->code == PARTIAL, "exit code %d: %s", run->code, run->err);
+	check(strstr(run->err, "sleep 100) is not profiled: permission denied") &&
+		      strstr(run->err, "(1 not permitted to read"),
+	      "it says: %s", run->err);
+	check(stacks__with(&run->stacks, "spin") > 50, "spin has %llu samples",
+	      (unsigned long long)stacks__with(&run->stacks, "spin"));
+}
+
+/* --- commands --- */
+
+/* Loading BPF is one thing, reading another: a command of one's own may be read. */
+LIVE_TEST(permissions, command_of_an_ordinary_user)
+{
+	static const char text[] = BURN "print('it runs', flush=True)\nburn(0.3)\n";
+	const struct python *python = pick("3.11", "host");
+	char program[CHILD_PATH + 16], file[CHILD_PATH];
+	struct run *run;
+
+	snprintf(program, sizeof(program), "%s/own.py", scratch_folder(""));
+	write_file(program, text);
+	run = run_as_stranger(OPTIONS("--", python->command, program), file, sizeof(file));
+	check(run->code == 0 && strstr(run->err, "using the readv engine: not permitted to load BPF"),
+	      "exit code %d: %s", run->code, run->err);
+	check(percent(run, stacks__with(&run->stacks, "burn")) > 50, "burn has %.1f %%",
+	      percent(run, stacks__with(&run->stacks, "burn")));
+	run = run_as_stranger(OPTIONS("--engine=bpf", "--", python->command, program), file, sizeof(file));
+	check_not_permitted(run, "not permitted to load BPF");
+}
+
+/* Nobody may read the program's file, so nobody may read the process, though it is the user's own. */
+LIVE_TEST(permissions, command_that_is_protected)
+{
+	const struct python *python = pick("3.11", "host");
+	char program[CHILD_PATH + 16], file[CHILD_PATH];
+	struct run *run;
+
+	snprintf(program, sizeof(program), "%s/python", scratch_folder(""));
+	copy_file(python->command, program);
+	check(!chmod(program, 0711), "chmod");
+	run = run_as_stranger(OPTIONS("--", program, "-c", "import time; time.sleep(0.5)"), file,
+			      sizeof(file));
+	check_not_permitted(run, "permission denied: reading its memory");
+	check(strstr(run->err, "protected even from its own user"), "it says: %s", run->err);
+}
+
+/* sudo would be no help. */
+LIVE_TEST(permissions, no_new_privileges)
+{
+	struct target *target = start(pick("3.14", "debian"), "spin.py");
+	struct run *run = wrapped(public_profiler(), target->pid, AS_STRANGER, "--no-new-privs");
+
+	check_not_permitted(run, "no_new_privs");
 }
 
 /* No ptrace, no write, no signal to the target, as strace sees it; and its maps are read a few times only. */

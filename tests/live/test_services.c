@@ -118,7 +118,7 @@ LIVE_TEST(services, all)
 	check(child__wait_message(child, "first sample", 60), "no first sample: %s", child__err(child));
 	second = start(pick("3.14", "debian"), "spin.py");
 	run = service__finish(child, service);
-	check_profile(run, 0);
+	check_profile_of_all(run);
 	check(of_process(run, first->pid, "spin") > 50 && of_process(run, second->pid, "spin") > 50 &&
 		      of_process(run, third->pid, "fib") > 50,
 	      "spin has %llu and %llu samples, fib %llu: %s",
@@ -135,7 +135,7 @@ LIVE_TEST(services, filters)
 	struct run *run =
 		service__run(service__profiled(OPTIONS("-q", "-a", "-d", "2", "--exclude", "spin.py")));
 
-	check_profile(run, 0);
+	check_profile_of_all(run);
 	check(of_process(run, fib->pid, "fib") > 50 && !of_process(run, spin->pid, NULL), "--exclude: %s",
 	      run->err);
 	check(strstr(run->err, "but not asked for"), "it says: %s", run->err);

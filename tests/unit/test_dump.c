@@ -129,8 +129,32 @@ Test(dump, text)
 		    "          x = (changing) 'y'\n"
 		    "    <module> (/srv/app.py)\n"
 		    "\n"
-		    "Thread 4713 [3 in its pid namespace] (worker) waits for the GIL\n"
+		    "Thread 4713 [3 inside] (worker) waits for the GIL\n"
 		    "    [no Python frames]\n");
+}
+
+/* What stands still can be read, and is told apart from what only waits. */
+Test(dump, halted)
+{
+	add_thread(0, (struct dump_thread){
+			      .tid = 4711, .name = str("a"), .run = DUMP_STOPPED, .consistent = true});
+	add_thread(0, (struct dump_thread){.tid = 4712,
+					   .name = str("b"),
+					   .run = DUMP_FROZEN,
+					   .wait = "futex",
+					   .consistent = true});
+	dump.inner_pid = 3;
+	dump.halted = str("frozen with its cgroup /x");
+	expect_text("Process 4711 [3 inside]: python app.py\n"
+		    "Python 3.15.0, 2 threads; two readings agree\n"
+		    "It is frozen with its cgroup /x\n"
+		    "\n"
+		    "Thread 4711 (a) stopped\n"
+		    "\n"
+		    "Thread 4712 (b) frozen (futex)\n");
+	expect_json("\"inner_pid\": 3, ");
+	expect_json("\"halted\": \"frozen with its cgroup /x\", ");
+	expect_json("\"state\": \"frozen\", \"waits_in\": \"futex\"");
 }
 
 Test(dump, approximate_line)
@@ -149,7 +173,8 @@ Test(dump, approximate_line)
 Test(dump, json)
 {
 	add_ordinary();
-	expect_json("{\"pid\": 4711, \"command\": \"python app.py\", \"python\": \"3.15.0\", \"consistent\": "
+	expect_json("{\"pid\": 4711, \"inner_pid\": null, \"command\": \"python app.py\", \"python\": "
+		    "\"3.15.0\", \"halted\": null, \"consistent\": "
 		    "true, "
 		    "\"readings\": 2, \"interpreters\": [\n{\"id\": 0, ");
 	expect_json(
@@ -189,7 +214,10 @@ Test(dump, threads_that_cannot_be_told)
 						    .truncated = true});
 	add_frame(thread,
 		  (struct dump_frame){.function = str("[code freed before it was read]"), .collects = true});
-	cr_assert_eq(vec__push(&dump.natives, ((struct dump_native){9, str("pool"), DUMP_RUNNING, NULL})), 0);
+	cr_assert_eq(vec__push(&dump.natives,
+			       ((struct dump_native){
+				       .tid = 9, .inner_id = 3, .name = str("pool"), .run = DUMP_RUNNING})),
+		     0);
 	expect_text("Process 4711: python app.py\n"
 		    "Python 3.15.0, 3 threads in 2 interpreters; 3 changed during each of 20 readings\n"
 		    "\n"
@@ -205,9 +233,10 @@ Test(dump, threads_that_cannot_be_told)
 		    "    [code freed before it was read]\n"
 		    "    [truncated]\n"
 		    "\n"
-		    "Thread 9 (pool) runs no Python code, on CPU\n");
+		    "Thread 9 [3 inside] (pool) runs no Python code, on CPU\n");
 	expect_json("{\"tid\": null, \"native_id\": null, ");
-	expect_json("{\"tid\": 9, \"name\": \"pool\", \"state\": \"running\", \"waits_in\": null}]}");
+	expect_json("{\"tid\": 9, \"native_id\": 3, \"name\": \"pool\", \"state\": \"running\", "
+		    "\"waits_in\": null}]}");
 }
 
 /* No line is wider than asked for, but that of a function and its place may be if the name alone is too wide.

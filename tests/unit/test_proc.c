@@ -9,8 +9,12 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -321,12 +325,11 @@ Test(proc, exec_ids)
 
 Test(proc, own_capabilities)
 {
-	bool in_user_ns;
-	uint64_t caps;
+	struct proc_rights rights;
 
-	cr_assert_eq(proc__own_caps(&caps, &in_user_ns), 0);
-	if (!getuid() && !in_user_ns)
-		cr_expect_neq(caps, 0);
+	cr_assert_eq(proc__own_rights(&rights), 0);
+	if (!getuid() && !rights.in_user_ns)
+		cr_expect_neq(rights.capabilities, 0);
 
 	/* An ordinary user has none. */
 	pid_t pid = fork();
@@ -335,10 +338,67 @@ Test(proc, own_capabilities)
 	if (!pid) {
 		if (!getuid() && setuid(65534))
 			_exit(2);
-		_exit(proc__own_caps(&caps, &in_user_ns) || caps);
+		_exit(proc__own_rights(&rights) || rights.capabilities);
 	}
 	waitpid(pid, &status, 0);
 	cr_expect_eq(status, 0);
+}
+
+/* Whatever ids are mapped in it, and though it has all capabilities. */
+Test(proc, own_rights_in_a_user_namespace)
+{
+	static const char identity[] = "0 0 4294967295";
+	struct proc_rights rights;
+	int pipes[2], status;
+	char path[64], go;
+	pid_t pid;
+	FILE *map;
+
+	if (getuid())
+		cr_skip_test("only root may map all ids");
+	cr_assert_eq(pipe(pipes), 0);
+	pid = fork();
+	if (!pid) {
+		close(pipes[1]);
+		_exit(unshare(CLONE_NEWUSER) || read(pipes[0], &go, 1) != 1 || proc__own_rights(&rights) ||
+		      !rights.in_user_ns || !rights.capabilities);
+	}
+	usleep(100000);
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", pid);
+	map = fopen(path, "w");
+	cr_assert(map && fputs(identity, map) >= 0 && !fclose(map));
+	cr_assert_eq(write(pipes[1], "", 1), 1);
+	waitpid(pid, &status, 0);
+	cr_expect_eq(status, 0);
+}
+
+Test(proc, own_rights_with_a_filter)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = {.len = 1, .filter = &allow};
+	struct proc_rights rights;
+	int status;
+	pid_t pid;
+
+	cr_assert_eq(proc__own_rights(&rights), 0);
+	pid = fork();
+	if (!pid)
+		_exit(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+		      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) || proc__own_rights(&rights) ||
+		      !rights.is_filtered || !rights.no_new);
+	waitpid(pid, &status, 0);
+	cr_expect_eq(status, 0);
+}
+
+Test(proc, threads_of_the_kernel)
+{
+	struct proc_stat stat;
+
+	cr_assert_eq(proc__stat(getpid(), &stat), 0);
+	cr_expect(!stat.is_kernel);
+	/* Not in a pid namespace of one's own. */
+	if (!proc__stat(2, &stat) && !strcmp(stat.comm, "kthreadd"))
+		cr_expect(stat.is_kernel);
 }
 
 Test(proc, own_memory)

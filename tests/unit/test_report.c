@@ -5,6 +5,8 @@
  */
 #include "run/report.h"
 
+#include "os/proc.h"
+
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -223,6 +225,13 @@ static const char *explain(void)
 	return text.data;
 }
 
+static char process_state(pid_t pid)
+{
+	struct proc_stat stat;
+
+	return proc__stat(pid, &stat) ? 0 : stat.state;
+}
+
 Test(report, idle_process)
 {
 	int status;
@@ -232,20 +241,51 @@ Test(report, idle_process)
 		for (;;)
 			pause();
 	cr_assert_gt(child, 0);
-	kill(child, SIGSTOP);
-	cr_assert_eq(waitpid(child, &status, WUNTRACED), child);
+	while (process_state(child) != 'S')
+		usleep(1000);
 	processes[0].pid = child;
 	processes[0].cpu_start_ns = 1000000;
 	processes[0].cpu_end_ns = 1250000;
-	cr_expect(strstr(explain(),
-			 "(python3 app.py) used 0.000250 s of CPU in 10.04 s and is stopped by a signal now; "
-			 "CPU time is what is sampled, one sample each 10.1 ms of it"),
+	cr_expect(strstr(explain(), "(python3 app.py) used 0.000250 s of CPU in 10.04 s and is sleeping now; "
+				    "CPU time is what is sampled, one sample each 10.1 ms of it"),
 		  "%s", text.data);
 	kill(child, SIGKILL);
 	waitpid(child, &status, 0);
 	cr_expect_str_eq(strstr(explain(), " used"),
 			 " used 0.000250 s of CPU in 10.04 s; CPU time is what is sampled, "
 			 "one sample each 10.1 ms of it");
+}
+
+/* At every look it was kept from running, or only at some. */
+Test(report, halted_process)
+{
+	processes[0].halts = (struct process_halts){
+		.looks = 4, .halted = 4, .now = true, .last = {.kind = HALT_FROZEN, .cgroup = "/a\033[1m"}};
+	processes[0].cpu_end_ns = 0;
+	cr_expect_str_eq(explain(),
+			 "no samples: the whole time process 12 (python3 app.py) was frozen with its "
+			 "cgroup /a\\x1b[1m");
+	expect_part("  halted     process 12 in 4 of 4 looks, one a second: frozen with its cgroup "
+		    "/a\\x1b[1m; it is so now\n",
+		    true);
+	processes[0].halts.last.kind = HALT_STOPPED;
+	processes[0].inner_pid = 7;
+	cr_expect_str_eq(
+		explain(),
+		"no samples: the whole time process 12 [7 inside] (python3 app.py) was stopped by a signal "
+		"(SIGSTOP or the like); kill -CONT 12 lets it go on");
+	processes[0].halts.halted = 3;
+	cr_expect_str_eq(
+		explain(),
+		"no samples: process 12 [7 inside] (python3 app.py) used 0.000000 s of CPU in 10.04 s and "
+		"is stopped by a signal (SIGSTOP or the like) now; CPU time is what is sampled, one sample "
+		"each 10.1 ms of it");
+	processes[0].halts.now = false;
+	expect_part("  halted     process 12 [7 inside] in 3 of 4 looks, one a second: stopped by a signal "
+		    "(SIGSTOP or the like)\n",
+		    true);
+	processes[0].halts.halted = 0;
+	expect_part("  halted ", false);
 }
 
 /* With that much CPU time there is another reason, which is not passed off as idleness. */
@@ -283,8 +323,13 @@ Test(report, processes_that_were_found)
 	report.denied = 1;
 	report.unsupported = 1;
 	expect_part("  others     3 processes found that were not profiled (1 not permitted to read, 1 of a "
-		    "version or "
-		    "build that is not supported, the others not Python); 1 sample of them left out\n",
+		    "version or build that is not supported, the others not Python); 1 sample of them left out\n",
+		    true);
+	report.denied = 9;
+	report.denied_pythons = 2;
+	report.denied_names = "14 (python a.py), 15 (python b.py)";
+	expect_part(" (9 not permitted to read: Python by the name are 14 (python a.py), 15 (python b.py), 1 "
+		    "of a",
 		    true);
 }
 

@@ -176,6 +176,7 @@ Test(probe, what_an_errno_means)
 			  strstr(reason, "process_vm_readv"),
 		  "%s", reason);
 	cr_assert_eq(py_attach_errno(-EACCES, reason, sizeof(reason)), PY_ATTACH_DENIED);
+	cr_assert_eq(py_attach_errno(-ENOSYS, reason, sizeof(reason)), PY_ATTACH_DENIED);
 	cr_assert_eq(py_attach_errno(-ESRCH, reason, sizeof(reason)), PY_ATTACH_GONE);
 	cr_assert_eq(py_attach_errno(-ENOMEM, reason, sizeof(reason)), PY_ATTACH_SYSTEM);
 }

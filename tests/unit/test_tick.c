@@ -451,6 +451,7 @@ Test(tick, pid_namespace)
 	host.task_ids = (struct pid){.level = 2, .numbers = {{4712, &outer}, {300, &middle}, {17, &ours}}};
 	cr_expect_eq(own_pidns(NULL), 1);
 	cr_expect_eq(pidns_level, 2);
+	cr_expect_eq(own_time_ns, bpf_ktime_get_ns());
 	bpf_map_update_elem(&targets, &tgid, &image.target.layout, BPF_ANY);
 	take_tick();
 	expect_whole("inside");

@@ -5,6 +5,7 @@
 #include "os/tree.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -73,11 +74,11 @@ Test(tree, parent)
 	stop(gone);
 	cr_expect_eq(tree__parent(child), getpid());
 	cr_expect_eq(tree__parent(getpid()), getppid());
-	cr_expect_eq(tree__parent(gone), 0);
+	cr_expect_eq(tree__parent(gone), -ESRCH);
 	cr_assert_eq(pthread_create(&thread, NULL, tell_tid, (void *)&tid), 0);
 	while (!tid)
 		usleep(1000);
-	cr_expect_eq(tree__parent(tid), 0, "a thread is no process");
+	cr_expect_eq(tree__parent(tid), -ESRCH, "a thread is no process");
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);
 	stop(child);

@@ -13,7 +13,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum dump_run { DUMP_RUN_UNKNOWN, DUMP_RUNNING, DUMP_WAITING };
+enum dump_run {
+	DUMP_RUN_UNKNOWN,
+	DUMP_RUNNING,
+	DUMP_WAITING,
+	DUMP_STOPPED, /* with the process, by a signal or a debugger */
+	DUMP_FROZEN,  /* with its cgroup */
+};
 enum dump_gil { DUMP_GIL_UNKNOWN, DUMP_GIL_NONE, DUMP_GIL_WAITS, DUMP_GIL_HOLDS };
 enum dump_exception {
 	DUMP_EXCEPTION_UNKNOWN,
@@ -78,6 +84,7 @@ struct dump_interpreter {
 /* A thread that runs no Python code and never did, as far as CPython knows. */
 struct dump_native {
 	pid_t tid;
+	pid_t inner_id; /* in its own pid namespace; 0: the same, or not known */
 	uint32_t name;
 	enum dump_run run;
 	const char *wait;
@@ -86,7 +93,9 @@ struct dump_native {
 struct dump {
 	struct strtab *strings;
 	pid_t pid;
+	pid_t inner_pid; /* in its own pid namespace; 0: the same, or not known */
 	uint32_t command;
+	uint32_t halted;  /* what keeps it from running, safe to print; 0: nothing */
 	char version[24]; /* of Python */
 	bool with_locals;
 	uint32_t readings;

@@ -12,12 +12,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define NSEC_PER_SEC 1000000000ull
+#define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD (include/linux/sched.h) */
+#define FIRST_USER_NS	   0xeffffffd /* PROC_USER_INIT_INO (include/linux/proc_ns.h) */
 
 /* At most size - 1 bytes of a file, NUL-terminated. Number of bytes or -errno. */
 static ssize_t read_text(const char *path, char *text, size_t size)
@@ -54,6 +58,7 @@ static ssize_t read_text(const char *path, char *text, size_t size)
 int proc__stat(pid_t pid, struct proc_stat *out)
 {
 	unsigned long long utime, stime, start_ticks;
+	unsigned int flags;
 	char path[64], text[2048];
 	char *name, *end;
 	ssize_t len;
@@ -69,14 +74,14 @@ int proc__stat(pid_t pid, struct proc_stat *out)
 	if (!name || !end || end < name)
 		return len ? -EPROTO : -ESRCH;
 
-	if (sscanf(end + 1,
-		   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %u %*d %llu",
-		   &out->state, &out->ppid, &utime, &stime, &out->num_threads, &start_ticks) != 6)
+	if (sscanf(end + 1, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %u %*d %llu",
+		   &out->state, &out->ppid, &flags, &utime, &stime, &out->num_threads, &start_ticks) != 7)
 		return -EPROTO;
 
 	*end = '\0';
 	snprintf(out->comm, sizeof(out->comm), "%s", name + 1);
 	out->start_ticks = start_ticks;
+	out->is_kernel = flags & FLAG_KERNEL_THREAD;
 	out->cpu_ns = (utime + stime) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 	return 0;
 }
@@ -308,25 +313,30 @@ int proc__file_owner(pid_t pid, uid_t *uid, gid_t *gid)
 	return len < 0 ? len : last_id(text, "Uid", uid) ?: last_id(text, "Gid", gid);
 }
 
-int proc__own_caps(uint64_t *effective, bool *in_user_ns)
+static uint64_t number_of(const char *status, const char *name, int base)
 {
-	unsigned int inside, outside, count;
-	const char *field;
+	const char *field = status_field(status, name);
+
+	return field ? strtoull(field, NULL, base) : 0;
+}
+
+int proc__own_rights(struct proc_rights *out)
+{
+	struct stat user_ns;
 	char text[8192];
 	ssize_t len;
 
+	*out = (struct proc_rights){0};
 	len = read_text("/proc/self/status", text, sizeof(text));
 	if (len < 0)
 		return len;
-	field = status_field(text, "CapEff");
-	if (!field)
+	if (!status_field(text, "CapEff"))
 		return -EPROTO;
-	*effective = strtoull(field, NULL, 16);
-
+	out->capabilities = number_of(text, "CapEff", 16);
+	out->is_filtered = number_of(text, "Seccomp", 10) == SECCOMP_MODE_FILTER;
+	out->no_new = number_of(text, "NoNewPrivs", 10);
 	/* No such file: a kernel without user namespaces. */
-	len = read_text("/proc/self/uid_map", text, sizeof(text));
-	*in_user_ns = len >= 0 && (sscanf(text, "%u %u %u", &inside, &outside, &count) != 3 || inside ||
-				   outside || count != UINT32_MAX);
+	out->in_user_ns = !stat("/proc/self/ns/user", &user_ns) && user_ns.st_ino != FIRST_USER_NS;
 	return 0;
 }
 

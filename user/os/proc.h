@@ -17,6 +17,7 @@ struct proc_stat {
 	uint64_t start_ticks; /* since boot, in clock ticks: with the pid, the identity of the process */
 	uint64_t cpu_ns;      /* utime + stime of all threads, living and dead */
 	uint32_t num_threads;
+	bool is_kernel; /* a thread of the kernel */
 };
 
 /* 0 or -errno (-ESRCH when there is no such process). Parses comm with ')' and spaces inside correctly. */
@@ -64,12 +65,15 @@ pid_t proc__process_of(pid_t tid);
 /* User and group that a process accesses files as. 0 or -errno. */
 int proc__file_owner(pid_t pid, uid_t *uid, gid_t *gid);
 
-/*
- * Effective capabilities of this process (bit mask of CAP_*), and whether uid 0 is only so inside a user
- * namespace
- * (/proc/self/uid_map is not the identity over the whole range). 0 or -errno.
- */
-int proc__own_caps(uint64_t *effective, bool *in_user_ns);
+/* What this process may do. */
+struct proc_rights {
+	uint64_t capabilities; /* effective ones, a bit mask of CAP_* */
+	bool in_user_ns;       /* not the machine's own: capabilities hold inside of it only */
+	bool is_filtered;      /* a seccomp filter may refuse system calls */
+	bool no_new;	       /* no_new_privs: set-user-id programs and capabilities of files give nothing */
+};
+/* 0 or -errno. */
+int proc__own_rights(struct proc_rights *out);
 
 /* Resident memory of this process in bytes (VmRSS of /proc/self/status). */
 uint64_t proc__own_rss(void);

@@ -7,6 +7,7 @@
 #include "os/task.h"
 
 #include "base/util.h"
+#include "os/pidns.h"
 #include "os/proc.h"
 
 #include <errno.h>
@@ -132,50 +133,20 @@ const char *task__syscall_name(int64_t number)
 	return NULL;
 }
 
-/* First and last number of the NSpid line of a status file; their count. 0: there is no such line. */
-static int read_nspid(const char *path, pid_t *outer, pid_t *inner)
-{
-	FILE *file = fopen(path, "re");
-	char line[512];
-	int count = 0;
-
-	while (file && fgets(line, sizeof(line), file)) {
-		char *at = line + 6;
-
-		if (strncmp(line, "NSpid:", 6))
-			continue;
-		for (; *at && *at != '\n'; count++) {
-			long id = strtol(at, &at, 10);
-
-			if (!count)
-				*outer = id;
-			*inner = id;
-			while (*at == '\t' || *at == ' ')
-				at++;
-		}
-		break;
-	}
-	if (file)
-		fclose(file);
-	return count;
-}
-
 int task__map_ids(pid_t pid, struct hmap *out, bool *same)
 {
 	struct proc_tasks tasks;
-	char path[64];
-	pid_t outer = 0, inner = 0;
 	int err;
 
 	hmap__clear(out);
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	*same = read_nspid(path, &outer, &inner) <= 1;
+	*same = !pidns__inner_pid(pid);
 	if (*same)
 		return 0;
 	err = proc__tasks(pid, &tasks);
 	for (size_t i = 0; !err && i < tasks.tids.len; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tasks.tids.items[i]);
-		if (read_nspid(path, &outer, &inner) > 1)
+		pid_t inner = pidns__inner_tid(pid, tasks.tids.items[i]);
+
+		if (inner)
 			err = hmap__set(out, inner, tasks.tids.items[i]);
 	}
 	vec__free(&tasks.tids);

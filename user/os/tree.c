@@ -34,7 +34,7 @@ int tree__read(struct tree *tree)
 	while (!err && (entry = readdir(dir))) {
 		pid_t pid = atoi(entry->d_name);
 
-		if (pid > 0 && !proc__stat(pid, &stat))
+		if (pid > 0 && !proc__stat(pid, &stat) && !stat.is_kernel)
 			err = vec__push(&tree->edges, ((struct tree_edge){stat.ppid, pid}));
 	}
 	closedir(dir);
@@ -69,7 +69,8 @@ pid_t tree__parent(pid_t pid)
 	struct proc_stat stat;
 
 	/* A thread has a folder, too, which is not listed. */
-	return proc__process_of(pid) == pid && !proc__stat(pid, &stat) ? stat.ppid : 0;
+	return proc__process_of(pid) == pid && !proc__stat(pid, &stat) && !stat.is_kernel ? stat.ppid
+											  : -ESRCH;
 }
 
 size_t tree__children(const struct tree *tree, pid_t parent, size_t *first)

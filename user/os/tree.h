@@ -17,7 +17,7 @@ struct tree {
 	VEC(struct tree_edge) edges; /* by parent, then pid */
 };
 
-/* 0 or -errno. Processes that come or go meanwhile may be missing. */
+/* 0 or -errno. Threads of the kernel are left out; processes that come or go meanwhile may be missing. */
 int tree__read(struct tree *tree);
 void tree__free(struct tree *tree);
 
@@ -29,5 +29,8 @@ size_t tree__children(const struct tree *tree, pid_t parent, size_t *first);
  * goes up, and begins again at its end. Cheap. 0: not known.
  */
 pid_t tree__last_pid(void);
-/* Parent of a process, 0: there is none of that number, though there may be a thread. */
+/*
+ * Parent of a process; 0: it is not in our pid namespace, as for what a container runtime starts in a
+ * container. -ESRCH: there is no process of that number, though there may be a thread.
+ */
 pid_t tree__parent(pid_t pid);

@@ -8,8 +8,11 @@
 
 #include <inttypes.h>
 
-static const char *const RUN[] = {
-	[DUMP_RUN_UNKNOWN] = "unknown", [DUMP_RUNNING] = "running", [DUMP_WAITING] = "waiting"};
+static const char *const RUN[] = {[DUMP_RUN_UNKNOWN] = "unknown",
+				  [DUMP_RUNNING] = "running",
+				  [DUMP_WAITING] = "waiting",
+				  [DUMP_STOPPED] = "stopped",
+				  [DUMP_FROZEN] = "frozen"};
 static const char *const GIL[] = {[DUMP_GIL_UNKNOWN] = "unknown",
 				  [DUMP_GIL_NONE] = "none",
 				  [DUMP_GIL_WAITS] = "waits",
@@ -148,6 +151,7 @@ static void add_native(struct buf *buf, const struct dump *dump, const struct du
 {
 	buf__adds(buf, "\n{");
 	add_known_number(buf, "tid", native->tid);
+	add_known_number(buf, "native_id", native->inner_id ?: native->tid);
 	add_text(buf, dump, "name", native->name);
 	add_word(buf, "state", RUN[native->run]);
 	add_word(buf, "waits_in", native->wait);
@@ -158,8 +162,10 @@ static void add_native(struct buf *buf, const struct dump *dump, const struct du
 int dump__write_json(const struct dump *dump, struct buf *buf)
 {
 	buf__addf(buf, "{\"pid\": %d, ", dump->pid);
+	add_known_number(buf, "inner_pid", dump->inner_pid);
 	add_text(buf, dump, "command", dump->command);
 	add_word(buf, "python", dump->version);
+	add_known_text(buf, dump, "halted", dump->halted);
 	add_bool(buf, "consistent", dump->consistent);
 	buf__addf(buf, "\"readings\": %u, \"interpreters\": [", dump->readings);
 	for (size_t i = 0; i < dump->interpreters.len; i++)

@@ -80,9 +80,13 @@ static void describe_state(const struct dump_thread *thread, struct buf *buf)
 		add_words(buf, "waits for the GIL");
 	if (thread->run == DUMP_RUNNING)
 		add_words(buf, "on CPU");
+	else if (thread->run == DUMP_STOPPED)
+		add_words(buf, "stopped");
+	else if (thread->run == DUMP_FROZEN)
+		add_words(buf, "frozen");
 	else if (thread->run == DUMP_WAITING && thread->gil != DUMP_GIL_WAITS)
 		add_words(buf, "idle");
-	if (thread->run == DUMP_WAITING && thread->gil != DUMP_GIL_WAITS && thread->wait)
+	if (thread->run != DUMP_RUNNING && thread->gil != DUMP_GIL_WAITS && thread->wait)
 		buf__addf(buf, " (%s)", thread->wait);
 	if (thread->exception == DUMP_EXCEPTION_RAISED)
 		add_words(buf, "raising an exception");
@@ -104,7 +108,7 @@ static void add_header(const struct text *text, const struct dump_interpreter *i
 	else
 		buf__addf(&line, "Thread 0x%" PRIx64, thread->ident);
 	if (thread->inner_id && thread->inner_id != (uint64_t)thread->tid)
-		buf__addf(&line, " [%" PRIu64 " in its pid namespace]", thread->inner_id);
+		buf__addf(&line, " [%" PRIu64 " inside]", thread->inner_id);
 	buf__adds(&line, " (");
 	add_escaped(&line, text, thread->name);
 	buf__adds(&line, ")");
@@ -235,7 +239,10 @@ static void add_title(const struct text *text)
 	for (size_t i = 0; i < dump->interpreters.len; i++)
 		for (size_t j = 0; j < dump->interpreters.items[i].threads.len; j++)
 			moving += !dump->interpreters.items[i].threads.items[j].consistent;
-	buf__addf(&line, "Process %d: ", dump->pid);
+	buf__addf(&line, "Process %d", dump->pid);
+	if (dump->inner_pid)
+		buf__addf(&line, " [%d inside]", dump->inner_pid);
+	buf__adds(&line, ": ");
 	add_escaped(&line, text, dump->command);
 	add_line(text, 0, &line);
 	buf__addf(text->out, "\nPython %s, %zu thread%s", dump->version, threads, plural(threads));
@@ -245,6 +252,8 @@ static void add_title(const struct text *text)
 		buf__addf(text->out, "; %zu changed during each of %u readings\n", moving, dump->readings);
 	else
 		buf__addf(text->out, "; two readings agree\n");
+	if (dump->halted)
+		buf__addf(text->out, "It is %s\n", strtab__get(dump->strings, dump->halted));
 }
 
 static void add_natives(const struct text *text)
@@ -253,7 +262,10 @@ static void add_natives(const struct text *text)
 		const struct dump_native *native = &text->dump->natives.items[i];
 		struct buf line = {0};
 
-		buf__addf(&line, "Thread %d (", native->tid);
+		buf__addf(&line, "Thread %d", native->tid);
+		if (native->inner_id)
+			buf__addf(&line, " [%d inside]", native->inner_id);
+		buf__adds(&line, " (");
 		add_escaped(&line, text, native->name);
 		buf__addf(&line, ") runs no Python code%s", native->run == DUMP_RUNNING ? ", on CPU" : "");
 		buf__adds(text->out, i ? "" : "\n");

@@ -20,7 +20,9 @@ int dump__write_text(const struct dump *dump, const struct dump_style *style, st
 /*
  * One object:
  *
- *   pid, command, python      of the process; python is a version such as "3.15.0"
+ *   pid, inner_pid            of the process, here and in its own pid namespace (null: the same)
+ *   command, python           ... python is a version such as "3.15.0"
+ *   halted                    what keeps it from running: a stop signal, a debugger, a frozen cgroup; null
  *   consistent                every thread is
  *   readings                  of all stacks that it took
  *   interpreters[]            by id
@@ -31,7 +33,7 @@ int dump__write_text(const struct dump *dump, const struct dump_style *style, st
  *       native_id, ident      as the target sees it: threading.get_native_id(), threading.get_ident()
  *       name, name_source     name_source is "python" (threading) or "kernel"
  *       main                  the process's first thread
- *       state                 "running", "waiting", "unknown"
+ *       state                 "running", "waiting", "stopped", "frozen", "unknown"
  *       waits_in              system call; null: none or not known
  *       gil                   "holds", "waits", "none", "unknown"
  *       exception             "raising", "handling", "none", "unknown"
@@ -51,6 +53,6 @@ int dump__write_text(const struct dump *dump, const struct dump_style *style, st
  *         locals              with --locals, null where not known: arguments first
  *           name, value, argument
  *           changed           the two readings found different values
- *   native_threads[]          those without Python code: tid, name, state, waits_in
+ *   native_threads[]          those without Python code: tid, native_id, name, state, waits_in
  */
 int dump__write_json(const struct dump *dump, struct buf *buf);

@@ -45,6 +45,8 @@ struct finder {
 	struct candidate best;	/* verdict NOT_PYTHON: none yet */
 	struct image_file file; /* of the best; fd -1 if none */
 	size_t live;		/* candidates found live */
+	const struct image *closed; /* that is called as a Python's and could not be opened ... */
+	int closed_err;		    /* ... for that reason */
 	uint64_t scan_bytes;	/* left of SCAN_MAX_BYTES */
 };
 
@@ -58,8 +60,11 @@ enum py_attach_error py_attach_errno(int err, char *reason, size_t reason_size)
 	case -EACCES:
 		snprintf(reason, reason_size,
 			 "permission denied: reading its memory (process_vm_readv) needs CAP_SYS_PTRACE, or "
-			 "the "
-			 "same user where kernel.yama.ptrace_scope is 0");
+			 "the same user where kernel.yama.ptrace_scope is 0");
+		return PY_ATTACH_DENIED;
+	case -ENOSYS:
+		snprintf(reason, reason_size,
+			 "there is no process_vm_readv here, by which its memory could be read");
 		return PY_ATTACH_DENIED;
 	default:
 		snprintf(reason, reason_size, "cannot read the process: %s", strerror(-err));
@@ -279,8 +284,13 @@ static bool search_image(struct finder *finder, const struct image *image)
 
 	if (err == -ENOEXEC)
 		return false;
-	if (err) /* unlinked and not ours to open: its memory is still there */
+	if (err) { /* unlinked and not ours to open: its memory is still there */
+		if (image->looks_python && !finder->closed) {
+			finder->closed = image;
+			finder->closed_err = err;
+		}
 		return scan_image(finder, image, NULL);
+	}
 	how = find_in_headers(image, &file, &vaddr);
 	if (how)
 		over = try_headers(finder, image, &file, vaddr, how);
@@ -321,6 +331,21 @@ static void tell_choice(const struct finder *finder)
 	buf__free(&path);
 }
 
+/* To 3.12 the memory alone does not tell where the runtime is. */
+static enum py_attach_error explain_closed(const struct finder *finder, char *reason, size_t reason_size)
+{
+	struct buf path = {};
+
+	buf__add_escaped(&path, image__path(finder->closed), NULL);
+	buf__addc(&path, '\0');
+	snprintf(reason, reason_size,
+		 "its file %s cannot be opened (%s), without which its Python is not found; deleted, "
+		 "replaced and hidden files need CAP_CHECKPOINT_RESTORE, and those of another user CAP_DAC_READ_SEARCH",
+		 path.err ? "" : path.data, strerror(-finder->closed_err));
+	buf__free(&path);
+	return PY_ATTACH_DENIED;
+}
+
 static void fill(struct py_runtime *out, struct finder *finder)
 {
 	const struct candidate *best = &finder->best;
@@ -358,6 +383,8 @@ enum py_attach_error py_runtime__find(struct py_runtime *out, struct remote *rem
 		tell_choice(&finder);
 	if (verdict == PY_ATTACH_OK)
 		fill(out, &finder);
+	if (verdict == PY_ATTACH_NOT_PYTHON && finder.closed)
+		verdict = explain_closed(&finder, reason, reason_size);
 	image_file__close(&finder.file);
 	images__free(&finder.images);
 	return verdict;

@@ -5,6 +5,7 @@
 #include "run/doctor.h"
 
 #include "base/util.h"
+#include "os/pidns.h"
 #include "run/permission.h"
 #include "run/sampler.h"
 
@@ -93,14 +94,24 @@ static void check_settings(void)
 		row("lockdown", false, "confidentiality mode forbids BPF to read memory");
 }
 
+static void check_numbers(const char *fault)
+{
+	row("process numbers", !fault,
+	    fault		 ? fault
+	    : pidns__is_nested() ? "those of this pid namespace: processes outside of it cannot be seen"
+				 : "the machine's own");
+}
+
 /* Load the program and put it on a timer of this very process. */
 static enum doctor_verdict try_sampler(void)
 {
 	struct sampler_config config = {.rate_hz = 99};
 	struct sampler *sampler = NULL;
-	char reason[256];
+	char reason[512];
 	int err = sampler__open(&sampler, &config, reason, sizeof(reason));
 
+	if (err)
+		permission__add_hint(reason, sizeof(reason));
 	row("load BPF", !err,
 	    err				      ? reason
 	    : *sampler__kernel_notes(sampler) ? sampler__kernel_notes(sampler)
@@ -109,10 +120,6 @@ static enum doctor_verdict try_sampler(void)
 		err = sampler__attach(sampler, getpid());
 		row("CPU timer", !err,
 		    err ? strerror(-err) : "on the thread of a process that has one, on the CPUs for others");
-		printf("  %-16s      %s\n", "pid namespace",
-		       sampler__pidns_level(sampler)
-			       ? "nested: processes are known by the ids they have in it"
-			       : "the machine's own");
 	}
 	sampler__close(sampler);
 	return !err				 ? DOCTOR_OK
@@ -122,6 +129,7 @@ static enum doctor_verdict try_sampler(void)
 
 enum doctor_verdict doctor__run(void)
 {
+	const char *fault = pidns__proc_fault(), *missing;
 	enum doctor_verdict verdict;
 	bool possible;
 
@@ -130,17 +138,22 @@ enum doctor_verdict doctor__run(void)
 	possible = check_btf() && possible;
 	check_capabilities();
 	check_settings();
+	check_numbers(fault);
 	verdict = try_sampler();
-	if (!possible && verdict == DOCTOR_NOT_PERMITTED)
+	missing = permission__missing(PERMISSION_BPF);
+	if (fault || (!possible && verdict == DOCTOR_NOT_PERMITTED))
 		verdict = DOCTOR_NOT_POSSIBLE;
-	if (verdict == DOCTOR_OK && *permission__missing(PERMISSION_ALL))
+	if (fault)
+		printf("=> nothing can be profiled here: process numbers, see above\n");
+	else if (verdict == DOCTOR_OK && *permission__missing(PERMISSION_ALL))
 		printf("=> profiling works here, for processes of this user only\n");
 	else if (verdict == DOCTOR_OK)
 		printf("=> profiling works here: pybpfprof -p PID\n");
 	else if (verdict == DOCTOR_NOT_PERMITTED)
 		printf("=> BPF is not permitted here: %s\n"
-		       "   without it, the readv engine serves for processes that you may read (of the same user)\n",
-		       permission__missing(PERMISSION_BPF));
+		       "   without it, the readv engine serves for processes that you may read (of the same "
+		       "user)\n",
+		       *missing ? missing : "load BPF, see above");
 	else
 		printf("=> BPF does not work on this kernel; the readv engine does: pybpfprof -p PID\n");
 	return fflush(stdout) ? DOCTOR_NOT_POSSIBLE : verdict;

@@ -98,9 +98,9 @@ static enum session_error fail_attach(pid_t pid, enum py_attach_error error, con
 
 static void add_title(struct doctor *doctor)
 {
-	char command[4096];
+	char command[4096], number[PIDNS_TEXT];
 
-	buf__addf(doctor->out, "Process %d: ", doctor->process.pid);
+	buf__addf(doctor->out, "Process %s: ", process__number(&doctor->process, number));
 	if (!proc__cmdline(doctor->process.pid, command, sizeof(command)))
 		buf__add_escaped(doctor->out, command, NULL);
 	buf__addc(doctor->out, '\n');
@@ -175,6 +175,18 @@ static void add_files(struct doctor *doctor)
 						    : " _PyRuntime");
 	buf__add_escaped(&text, target->image, NULL);
 	add_fact(doctor, "_PyRuntime", &text);
+}
+
+/* Only if something keeps it from running. */
+static void add_halt(struct doctor *doctor)
+{
+	struct buf text = {0};
+
+	if (!doctor->dump.halted)
+		return;
+	buf__addf(&text, "%s: there is nothing to sample until it goes on",
+		  strtab__get(doctor->dump.strings, doctor->dump.halted));
+	add_fact(doctor, "state", &text);
 }
 
 static void add_text_fact(struct doctor *doctor, const char *name, const char *words)
@@ -318,6 +330,7 @@ static int describe(struct doctor *doctor)
 	bool with_bpf;
 
 	add_title(doctor);
+	add_halt(doctor);
 	add_build(doctor);
 	add_files(doctor);
 	add_text_fact(doctor, "offsets", py_features__origin(target));
@@ -363,7 +376,7 @@ enum session_error doctor_process__run(pid_t pid, struct buf *out)
 {
 	struct doctor doctor = {.out = out, .process.pidfd = -1};
 	enum session_error error;
-	char reason[128];
+	char reason[512];
 	int err = dump__init(&doctor.dump, pid);
 
 	err = err ?: process__open(&doctor.process, pid, doctor.dump.strings);

@@ -47,6 +47,7 @@ static int read_all(struct dumper *dumper)
 		  dumper_list_threads(dumper) ?:
 		  dumper_read_stacks(dumper);
 
+	halt__look(&dumper->halt, dumper->process.pid);
 	for (size_t i = 0; i < dumper->watched.len && !err; i++) {
 		struct watched *watched = dumper->watched.items[i];
 
@@ -138,7 +139,7 @@ enum session_error dumper__run(struct dump *out, const struct dumper_config *con
 {
 	struct dumper dumper = {.out = out};
 	enum session_error error;
-	char reason[128];
+	char reason[512];
 	int err;
 
 	out->with_locals = config->locals;

@@ -9,6 +9,7 @@
 #include "agg/dump.h"
 #include "base/hmap.h"
 #include "base/vec.h"
+#include "os/halt.h"
 #include "os/source.h"
 #include "os/task.h"
 #include "py/locals.h"
@@ -37,6 +38,7 @@ struct dumper {
 	struct process process;
 	struct unwinder unwinder;
 	struct sources sources;
+	struct halt halt;	  /* as of the last reading */
 	struct hmap source_lines; /* file << 32 | line -> text */
 	struct hmap inner_ids;
 	bool same_ids;
@@ -62,7 +64,7 @@ void dumper_take_state(struct dumper *dumper, struct watched *watched);
 /* Once more, of those whose state may have been that of a moment. */
 void dumper_settle_state(struct dumper *dumper);
 struct task_look dumper_look_at(const struct dumper *dumper, pid_t tid);
-enum dump_run dumper_run_state(const struct task_look *look);
+enum dump_run dumper_run_state(const struct dumper *dumper, const struct task_look *look);
 
 /* dumper_frames.c: the thread's part of the dump, anew from the stack that was read last. 0 or -errno. */
 int dumper_make_thread(struct dumper *dumper, struct watched *watched);

@@ -128,13 +128,16 @@ static int hand_over_natives(struct dumper *dumper)
 	for (size_t i = 0; i < tasks.tids.len && i < NATIVES_MAX && !err && !hmap__get(&known, 0); i++) {
 		pid_t tid = tasks.tids.items[i];
 		struct task_look look;
-		struct dump_native native = {.tid = tid};
+		struct dump_native native = {.tid = tid,
+					     .inner_id = dumper->process.inner_pid
+								 ? pidns__inner_tid(dumper->process.pid, tid)
+								 : 0};
 		char comm[64];
 
 		if (hmap__get(&known, tid) || proc__task_comm(dumper->process.pid, tid, comm, sizeof(comm)))
 			continue;
 		look = dumper_look_at(dumper, tid);
-		native.run = dumper_run_state(&look);
+		native.run = dumper_run_state(dumper, &look);
 		native.wait = look.state == TASK_WAITING ? task__syscall_name(look.syscall) : NULL;
 		native.name = dumper_add_text(dumper, comm, strlen(comm));
 		err = vec__push(&dumper->out->natives, native);
@@ -148,10 +151,16 @@ static void describe_process(struct dumper *dumper)
 {
 	const struct py_offsets *offsets = &dumper->process.target.offsets;
 	char command[4096], version[sizeof(dumper->out->version) - 1];
+	struct buf halted = {0};
 
 	py_version_format(offsets->version, version, sizeof(version));
 	snprintf(dumper->out->version, sizeof(dumper->out->version), "%s%s", version,
 		 offsets->free_threaded ? "t" : "");
+	dumper->out->inner_pid = dumper->process.inner_pid;
+	halt__describe(&dumper->halt, &halted);
+	if (!halted.err && halted.len)
+		dumper->out->halted = dumper_add_text(dumper, halted.data, halted.len);
+	buf__free(&halted);
 	if (!proc__cmdline(dumper->process.pid, command, sizeof(command)))
 		dumper->out->command = dumper_add_text(dumper, command, strlen(command));
 }

@@ -117,8 +117,11 @@ static enum dump_exception exception_state(struct dumper *dumper, const struct w
 	return DUMP_EXCEPTION_NONE;
 }
 
-enum dump_run dumper_run_state(const struct task_look *look)
+/* What keeps the whole process from running keeps its threads. */
+enum dump_run dumper_run_state(const struct dumper *dumper, const struct task_look *look)
 {
+	if (look->state != TASK_RUNNING && dumper->halt.kind)
+		return dumper->halt.kind == HALT_FROZEN ? DUMP_FROZEN : DUMP_STOPPED;
 	return look->state == TASK_RUNNING   ? DUMP_RUNNING
 	       : look->state == TASK_WAITING ? DUMP_WAITING
 					     : DUMP_RUN_UNKNOWN;
@@ -136,7 +139,7 @@ void dumper_take_state(struct dumper *dumper, struct watched *watched)
 	struct task_look look = dumper_look_at(dumper, watched->tid);
 	struct dump_thread *made = &watched->made;
 
-	made->run = dumper_run_state(&look);
+	made->run = dumper_run_state(dumper, &look);
 	made->wait = look.state == TASK_WAITING ? task__syscall_name(look.syscall) : NULL;
 	made->gil = gil_state(dumper, watched, &look);
 	made->exception = exception_state(dumper, watched);

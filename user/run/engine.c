@@ -32,6 +32,7 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 						.tell_execs = config->tell_execs,
 						.tell_moves = config->tell_moves};
 	const char *missing = permission__missing(PERMISSION_BPF);
+	int err;
 
 	if (config->rate_hz > ENGINE_BPF_RATE_MAX) {
 		snprintf(reason, reason_size, "the bpf engine takes up to %d samples a second",
@@ -42,7 +43,11 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 		snprintf(reason, reason_size, "not permitted to load BPF: %s", missing);
 		return -EPERM;
 	}
-	return sampler__open(&engine->sampler, &sampler_config, reason, reason_size);
+	err = sampler__open(&engine->sampler, &sampler_config, reason, reason_size);
+	/* A filter may refuse as if there were no such call. */
+	if ((err == -EPERM || err == -EACCES || err == -ENOSYS) && permission__add_hint(reason, reason_size))
+		return -EPERM;
+	return err;
 }
 
 static int open_poller(struct engine *engine, const struct engine_config *config)
@@ -200,6 +205,11 @@ uint64_t engine__next_ns(const struct engine *engine, uint64_t now)
 	if (engine->idle)
 		return UINT64_MAX;
 	return now + (engine->quiet_polls < QUIET_POLLS ? POLL_NS : POLL_QUIET_NS);
+}
+
+uint64_t engine__local_ns(const struct engine *engine, uint64_t time_ns)
+{
+	return engine->sampler ? sampler__local_ns(engine->sampler, time_ns) : time_ns;
 }
 
 uint64_t engine__lost_processes(const struct engine *engine)

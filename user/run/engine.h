@@ -93,6 +93,9 @@ bool engine__update_pace(struct engine *engine, bool any, bool news);
 /* When to collect again without being woken, UINT64_MAX = only then. */
 uint64_t engine__next_ns(const struct engine *engine, uint64_t now);
 
+/* The time of a record by the clock of this process, which a time namespace may have set differently. */
+uint64_t engine__local_ns(const struct engine *engine, uint64_t time_ns);
+
 /* Records of processes that were lost, so far. */
 uint64_t engine__lost_processes(const struct engine *engine);
 

@@ -13,6 +13,7 @@
 #include "run/follow_parts.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -38,6 +39,7 @@
 #define RETRY_SLOW_NS SECOND
 
 #define POLLS_SETTLED 10	  /* polls to each look whether one that is attached has called exec */
+#define POLLS_UNTOLD  20	  /* ... to each pass over /proc where no numbers are told */
 #define NUMBERS_MAX  4096	  /* new ones that are looked at one by one */
 #define LINGER_NS    (SECOND / 2) /* from the end of a process to the last of its samples */
 #define SWEEP_NS     (SECOND / 2)
@@ -266,6 +268,9 @@ static void warn(struct follower *follower, const struct process *process, const
 {
 	if (!follower->config.all && follower->denied + follower->unsupported <= WARNINGS_MAX)
 		log_warn("process %d (%s) is not profiled: %s", process->pid, process->command, reason);
+	else
+		log_dbg("follow", "process %d (%s) is not profiled: %s", process->pid, process->command,
+			reason);
 }
 
 /* Where every process is looked at, one that is not Python soon is none of our business; an exec is told
@@ -297,6 +302,26 @@ static void schedule_other(struct follower *follower, struct process *process, u
 		follow_retry_at(follower, process, is_told ? UINT64_MAX : now + RETRY_SLOW_NS);
 }
 
+static bool is_named_python(const struct process *process)
+{
+	char comm[64] = "";
+
+	proc__task_comm(process->pid, process->pid, comm, sizeof(comm));
+	return strstr(process->command, "python") || strstr(comm, "python");
+}
+
+/* Whether it is Python cannot be told but by its name. */
+static void note_denied(struct follower *follower, const struct process *process)
+{
+	size_t len = strlen(follower->denied_names);
+	char number[PIDNS_TEXT];
+
+	follower->denied++;
+	if (is_named_python(process) && follower->denied_pythons++ < FOLLOW_NAMED_MAX)
+		snprintf(follower->denied_names + len, sizeof(follower->denied_names) - len, "%s%s (%s)",
+			 len ? ", " : "", process__number(process, number), process->command);
+}
+
 static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)
 {
 	uint32_t retries = process->retries++;
@@ -305,7 +330,7 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 	case PY_ATTACH_DENIED:
 	case PY_ATTACH_UNSUPPORTED:
 		if (process->error == PY_ATTACH_DENIED)
-			follower->denied++;
+			note_denied(follower, process);
 		else
 			follower->unsupported++;
 		warn(follower, process, reason);
@@ -345,6 +370,13 @@ bool follow_is_wanted(const struct follower *follower, const struct process *pro
 	       !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
 }
 
+/* It is in the profile, or the report says why not. */
+static bool is_told(const struct process *process)
+{
+	return process->attached || process->error == PY_ATTACH_DENIED ||
+	       process->error == PY_ATTACH_UNSUPPORTED;
+}
+
 void follow_judge(struct follower *follower, struct process *process, bool was_python, const char *reason)
 {
 	int err;
@@ -354,9 +386,9 @@ void follow_judge(struct follower *follower, struct process *process, bool was_p
 		process->python = was_python;
 		process->error = PY_ATTACH_STARTING;
 	}
-	if (process->attached && !follow_is_wanted(follower, process)) {
+	if (is_told(process) && !follow_is_wanted(follower, process)) {
+		follower->excluded += process->attached;
 		process->attached = process->python = false;
-		follower->excluded++;
 		give_up(follower, process);
 		return;
 	}
@@ -510,9 +542,9 @@ static void look_for_execs(struct follower *follower)
 
 static void look_at_number(struct follower *follower, pid_t pid)
 {
-	pid_t parent = pid == getpid() ? 0 : tree__parent(pid);
+	pid_t parent = pid == getpid() ? -ESRCH : tree__parent(pid);
 
-	if (!parent || is_tracked(follower, pid))
+	if (parent < 0 || is_tracked(follower, pid))
 		return;
 	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1 : is_tracked(follower, parent))
 		found(follower, pid, processes__find(&follower->processes, parent), 0, true);
@@ -525,6 +557,8 @@ static void look_for_new(struct follower *follower)
 {
 	pid_t last = tree__last_pid(), first = follower->last_pid;
 
+	if (!last && follower->polls % POLLS_UNTOLD == 0)
+		follower__scan(follower); /* a /proc that does not tell (subset=pid) */
 	if (last == first)
 		return;
 	if (last < first || last - first > NUMBERS_MAX) {

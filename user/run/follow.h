@@ -28,6 +28,8 @@ struct follow_config {
 	bool no_slot;	      /* for tests: see struct process */
 };
 
+#define FOLLOW_NAMED_MAX 4
+
 struct follower {
 	struct follow_config config;
 	struct processes processes;
@@ -46,6 +48,8 @@ struct follower {
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
 	uint64_t beyond;      /* ... since there are too many */
+	uint64_t denied_pythons;			  /* of the denied ones, by their names ... */
+	char denied_names[FOLLOW_NAMED_MAX * 192];	  /* ... of which these are the first */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
 	bool unwatched;	      /* there are processes without a pidfd */
 	bool settled;	      /* all that was there at the start has been looked at */

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #define CAP_NUMBER_SYS_PTRACE	      19
 #define CAP_NUMBER_SYS_ADMIN	      21
@@ -43,26 +45,92 @@ static bool is_asked(const struct needed *needed, enum permission_use use)
 
 const char *permission__missing(enum permission_use use)
 {
-	static char text[256];
-	uint64_t capabilities = 0;
-	bool in_user_ns = false;
+	static char text[320];
+	struct proc_rights rights;
 	size_t len = 0;
 
 	text[0] = '\0';
-	if (proc__own_caps(&capabilities, &in_user_ns))
+	if (proc__own_rights(&rights))
 		return text;
-	if (in_user_ns) {
+	if (rights.in_user_ns) {
 		snprintf(text, sizeof(text),
 			 "root of a user namespace has no CAP_BPF and CAP_PERFMON over the kernel; run it as "
 			 "root outside");
 		return text;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(NEEDED); i++)
-		if (is_asked(&NEEDED[i], use) && !has(capabilities, &NEEDED[i]))
+		if (is_asked(&NEEDED[i], use) && !has(rights.capabilities, &NEEDED[i]))
 			len += snprintf(text + len, sizeof(text) - len, "%s%s", len ? ", " : "missing ",
 					NEEDED[i].name);
 	if (len)
 		snprintf(text + len, sizeof(text) - len,
-			 "; run it with sudo, or in a container with --cap-add=BPF,PERFMON,SYS_PTRACE");
+			 "; run it with sudo, or in a container with --cap-add=BPF,PERFMON,SYS_PTRACE%s",
+			 rights.no_new
+				 ? " (from outside: no_new_privs is set here, so that sudo gives nothing)"
+				 : "");
 	return text;
+}
+
+static void append(char *text, size_t size, const char *more)
+{
+	size_t len = strlen(text);
+
+	snprintf(text + len, size - len, "%s", more);
+}
+
+bool permission__add_hint(char *text, size_t size)
+{
+	struct proc_rights rights;
+
+	if (proc__own_rights(&rights) || !rights.is_filtered)
+		return false;
+	append(text, size,
+	       "; a seccomp filter is set on this program, which may be what refuses it (a container's: "
+	       "--security-opt seccomp=unconfined)");
+	return true;
+}
+
+/* The kernel gives the files of a process that is not to be read by its own user to root. */
+static bool is_protected(pid_t pid)
+{
+	struct stat file;
+	char path[64];
+	uid_t uid;
+	gid_t gid;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	return !proc__file_owner(pid, &uid, &gid) && !stat(path, &file) && file.st_uid != uid;
+}
+
+/* kernel.yama.ptrace_scope; 0 where there is no Yama, too. */
+static int yama_scope(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%d", &scope) != 1)
+		scope = 0;
+	fclose(file);
+	return scope;
+}
+
+void permission__add_target_hint(pid_t pid, char *text, size_t size)
+{
+	struct proc_rights rights;
+
+	if (proc__own_rights(&rights))
+		return;
+	if (rights.in_user_ns)
+		append(text, size,
+		       "; this program is in a user namespace, whose root has no rights over processes "
+		       "outside of it");
+	if (is_protected(pid))
+		append(text, size,
+		       "; it is protected even from its own user (a set-user-id program or one that nobody "
+		       "may read, or PR_SET_DUMPABLE)");
+	if (yama_scope())
+		append(text, size, "; kernel.yama.ptrace_scope is not 0 here");
+	permission__add_hint(text, size);
 }

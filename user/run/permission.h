@@ -5,6 +5,8 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
 
 enum permission_use {
 	PERMISSION_BPF,	  /* load the BPF program and put it on timers */
@@ -17,3 +19,12 @@ enum permission_use {
  * next call.
  */
 const char *permission__missing(enum permission_use use);
+
+/*
+ * Appends to `text` what else may be why the kernel refuses a system call to this process: "; a seccomp
+ * filter ...". False: nothing is known.
+ */
+bool permission__add_hint(char *text, size_t size);
+
+/* The same for reading a process: what is about that one. */
+void permission__add_target_hint(pid_t pid, char *text, size_t size);

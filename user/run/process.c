@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "os/proc.h"
 #include "py/hint.h"
+#include "run/permission.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,6 +25,8 @@
 #define TAIL_BYTES_MAX	 (64u << 20)
 #define START_TRIES	 200 /* looks at an interpreter that is starting up ... */
 #define START_PAUSE_NS	 10000000 /* ... and between them */
+#define HALTS_TOLD	 4
+#define INNER_NAMED_MAX	 3
 #define WITNESS_VERSIONS (1u << 16) /* set aside for each reader */
 
 static size_t tail_bytes(const struct process *process)
@@ -89,6 +92,7 @@ int process__open(struct process *process, pid_t pid, struct strtab *strings)
 	err = open_pidfd(process);
 	if (err)
 		return err;
+	process->inner_pid = pidns__inner_pid(pid);
 	process__update_command(process);
 	process__update_cpu(process);
 	process->cpu_start_ns = process->cpu_end_ns;
@@ -132,6 +136,35 @@ static void disable_slot(struct py_target *target)
 	snprintf(target->slot_how, sizeof(target->slot_how), "list of thread states (as asked for)");
 }
 
+bool process__lives(const struct process *process)
+{
+	struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
+	struct proc_stat stat;
+
+	if (process->pidfd >= 0)
+		return !poll(&end, 1, 0);
+	return process->start_ticks && !proc__stat(process->pid, &stat) &&
+	       stat.start_ticks == process->start_ticks && stat.state != 'Z' && stat.state != 'X';
+}
+
+/* It is not there any more, as far as /proc tells; or its number is still taken. */
+static enum py_attach_error explain_gone(const struct process *process, char *reason, size_t reason_size)
+{
+	struct proc_stat stat;
+	int err = proc__stat(process->pid, &stat);
+
+	if (!err && stat.state == 'Z')
+		snprintf(reason, reason_size,
+			 "it has ended and is a zombie: process %d, its parent, has not waited for it",
+			 stat.ppid);
+	if (err != -ESRCH || !process__lives(process))
+		return PY_ATTACH_GONE;
+	snprintf(reason, reason_size,
+		 "permission denied: it is there, but the /proc that is mounted here (with hidepid) does not "
+		 "show it to this user");
+	return PY_ATTACH_DENIED;
+}
+
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size)
 {
 	enum py_attach_error result;
@@ -139,6 +172,10 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 	process__forget(process);
 	remote_stats__add(&process->past_reads, &process->target.remote.stats);
 	result = py_target__open(&process->target, process->pid, reason, reason_size);
+	if (result == PY_ATTACH_DENIED)
+		permission__add_target_hint(process->pid, reason, reason_size);
+	if (result == PY_ATTACH_GONE)
+		result = explain_gone(process, reason, reason_size);
 	process->attached = result == PY_ATTACH_OK;
 	process->error = result;
 	process->target.layout.epoch = process->epoch;
@@ -155,15 +192,34 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 }
 
 /* "sh is not a Python process; its child 124 (python3) is: use -p 124" */
-static void add_hint(const struct process *process, char *reason, size_t reason_size)
+static void append(char *reason, size_t reason_size, struct buf *text)
 {
 	size_t len = strlen(reason);
+
+	if (!text->err && text->len)
+		snprintf(reason + len, reason_size - len, "%.*s", (int)text->len, text->data);
+	buf__free(text);
+}
+
+static void add_hint(const struct process *process, char *reason, size_t reason_size)
+{
 	struct buf hint = {0};
 
 	py_hint__descendants(process->pid, &hint);
-	if (!hint.err && hint.len)
-		snprintf(reason + len, reason_size - len, "%.*s", (int)hint.len, hint.data);
-	buf__free(&hint);
+	append(reason, reason_size, &hint);
+}
+
+static void add_halt(const struct process *process, char *reason, size_t reason_size)
+{
+	struct buf text = {0};
+	struct halt halt;
+
+	halt__look(&halt, process->pid);
+	if (!halt.kind)
+		return;
+	buf__adds(&text, "; it is ");
+	halt__describe(&halt, &text);
+	append(reason, reason_size, &text);
 }
 
 enum py_attach_error process__attach_patiently(struct process *process, char *reason, size_t reason_size)
@@ -177,18 +233,52 @@ enum py_attach_error process__attach_patiently(struct process *process, char *re
 	}
 	if (error == PY_ATTACH_NOT_PYTHON)
 		add_hint(process, reason, reason_size);
+	if (error == PY_ATTACH_STARTING)
+		add_halt(process, reason, reason_size);
 	return error;
+}
+
+/* It may be a number from inside of a container. */
+static void add_outer(pid_t inner, char *reason, size_t reason_size)
+{
+	pid_t found[INNER_NAMED_MAX];
+	size_t count = pidns__find_inner(inner, found, ARRAY_SIZE(found));
+	struct buf text = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		char command[128];
+
+		if (proc__cmdline(found[i], command, sizeof(command)))
+			continue;
+		buf__addf(&text, "%s%d (",
+			  text.len ? ", " : "; inside of a container it is the number of process ", found[i]);
+		buf__add_escaped(&text, command, NULL);
+		buf__adds(&text, ")");
+	}
+	append(reason, reason_size, &text);
 }
 
 void process__explain_missing(pid_t pid, int err, char *reason, size_t reason_size)
 {
 	pid_t process = proc__process_of(pid);
 
-	if (process && process != pid)
+	if (process && process != pid) {
 		snprintf(reason, reason_size, "it is a thread of process %d: use -p %d", process, process);
-	else
-		snprintf(reason, reason_size, "%s",
-			 err == -ESRCH ? "there is no such process" : strerror(-err));
+	} else if (err == -ESRCH) {
+		snprintf(reason, reason_size, "there is no such process%s",
+			 pidns__is_nested()
+				 ? " in this pid namespace, in which only numbers of its own are known"
+				 : "");
+		add_outer(pid, reason, reason_size);
+	} else {
+		snprintf(reason, reason_size, "pidfd_open: %s", strerror(-err));
+		permission__add_hint(reason, reason_size);
+	}
+}
+
+const char *process__number(const struct process *process, char text[PIDNS_TEXT])
+{
+	return pidns__text(text, process->pid, process->inner_pid);
 }
 
 void process__forget(struct process *process)
@@ -234,17 +324,6 @@ void process__drop_tail_reader(struct process *process, py_addr tstate)
 	hmap__del(&process->tail_index, tstate);
 }
 
-bool process__lives(const struct process *process)
-{
-	struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
-	struct proc_stat stat;
-
-	if (process->pidfd >= 0)
-		return !poll(&end, 1, 0);
-	return process->start_ticks && !proc__stat(process->pid, &stat) &&
-	       stat.start_ticks == process->start_ticks && stat.state != 'Z' && stat.state != 'X';
-}
-
 bool process__update_cpu(struct process *process)
 {
 	uint64_t cpu_ns;
@@ -256,6 +335,41 @@ bool process__update_cpu(struct process *process)
 		return false;
 	process->cpu_end_ns = max_u64(process->cpu_end_ns, cpu_ns);
 	return true;
+}
+
+static void tell_halt(struct process *process)
+{
+	const struct process_halts *halts = &process->halts;
+	struct buf text = {0};
+
+	halt__describe(&halts->last, &text);
+	buf__addc(&text, '\0');
+	if (halts->now && !text.err)
+		log_warn("process %d (%s) is %s: there is nothing to sample until it goes on", process->pid,
+			 process->command, text.data);
+	else if (!text.err)
+		log_info("process %d (%s) is no longer %s", process->pid, process->command, text.data);
+	buf__free(&text);
+}
+
+void process__look_for_halt(struct process *process)
+{
+	struct process_halts *halts = &process->halts;
+	bool runs = halts->looks && process->cpu_end_ns != halts->cpu_ns, before = halts->now;
+	struct halt halt = {.kind = HALT_NONE};
+
+	if (!runs)
+		halt__look(&halt, process->pid);
+	halts->cpu_ns = process->cpu_end_ns;
+	halts->now = halt.kind;
+	halts->looks++;
+	halts->halted += halts->now;
+	if (halts->now)
+		halts->last = halt;
+	if (halts->now != before && halts->told < HALTS_TOLD) {
+		halts->told++;
+		tell_halt(process);
+	}
 }
 
 void process__add_reads(const struct process *process, struct remote_stats *sum)

@@ -7,6 +7,8 @@
 
 #include "base/hmap.h"
 #include "base/vec.h"
+#include "os/halt.h"
+#include "os/pidns.h"
 #include "py/code.h"
 #include "py/tail.h"
 #include "py/target.h"
@@ -16,9 +18,18 @@
 #include <sys/types.h>
 
 struct container;
+/* Looks at whether it was kept from running, one a second. */
+struct process_halts {
+	uint32_t looks, halted;
+	struct halt last; /* of those that were halted */
+	bool now;
+	uint32_t told;	 /* messages */
+	uint64_t cpu_ns; /* of the process at the last look */
+};
 
 struct process {
 	pid_t pid;
+	pid_t inner_pid; /* in its own pid namespace; 0: the same, or not known */
 	int pidfd;
 	uint32_t serial;  /* no other process of the run has it, though it may have the pid */
 	uint32_t renamed; /* times that its command changed */
@@ -60,6 +71,7 @@ struct process {
 	uint64_t batch;			/* ... and in which of its batches code objects were read last */
 	uint64_t begun;			/* ... and which one was begun with last */
 	struct remote_stats past_reads; /* of programs that it ran before */
+	struct process_halts halts;
 	char command[128]; /* escaped */
 };
 
@@ -73,10 +85,14 @@ int process__open(struct process *process, pid_t pid, struct strtab *strings);
  * have ended since.
  */
 void process__inherit(struct process *process, const struct process *parent, uint32_t epoch);
+/* By its pidfd, whatever /proc says. */
+bool process__lives(const struct process *process);
 /* Attach to what the process is now; on failure see py/target.h. */
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size);
 /* The same, with some seconds' patience for an interpreter that is starting up. */
 enum py_attach_error process__attach_patiently(struct process *process, char *reason, size_t reason_size);
+/* "12", or "12 [7 inside]" if it is in a pid namespace of its own. */
+const char *process__number(const struct process *process, char text[PIDNS_TEXT]);
 /* Why process__open failed, without the pid. */
 void process__explain_missing(pid_t pid, int err, char *reason, size_t reason_size);
 /* Forget everything read from the target's memory (after an exec, or when the caches are full). */
@@ -87,10 +103,10 @@ struct tail_reader *process__tail_reader(struct process *process, py_addr tstate
 void process__drop_tail_reader(struct process *process, py_addr tstate);
 /* Look at its command line again, after an exec. */
 void process__update_command(struct process *process);
-/* Is it there, and not a zombie? */
-bool process__lives(const struct process *process);
 /* Look at its CPU time once more. False: it is gone, and the last time stays. */
 bool process__update_cpu(struct process *process);
+/* Look whether something keeps it from running, and tell of a change. Its CPU time has just been read. */
+void process__look_for_halt(struct process *process);
 /* Add what was read of it. */
 void process__add_reads(const struct process *process, struct remote_stats *sum);
 /* It has ended, and so has the use of all that was read of it. What it was and used stays known. */

@@ -54,9 +54,11 @@ static uint64_t without_python(const struct report *report)
 static void format_targets(const struct report *report, struct buf *out)
 {
 	uint64_t count = report->process_count + report->past.pythons;
+	char number[PIDNS_TEXT];
 
 	if (count == 1 && report->process_count)
-		buf__addf(out, "process %d (%s)", report->processes[0]->pid, report->processes[0]->command);
+		buf__addf(out, "process %s (%s)", process__number(report->processes[0], number),
+			  report->processes[0]->command);
 	else
 		buf__addf(out, "%" PRIu64 "%s process%s", count, report->followed ? " Python" : "",
 			  count == 1 ? "" : "es");
@@ -261,14 +263,16 @@ static int more_samples(const void *a, const void *b)
 static void format_each(const struct report *report, struct buf *out)
 {
 	struct process *sorted[PROCESSES_TOLD];
+	char number[PIDNS_TEXT];
 
 	if (report->process_count + report->past.pythons > PROCESSES_TOLD || report->process_count < 2)
 		return;
 	memcpy(sorted, report->processes, report->process_count * sizeof(*sorted));
 	qsort(sorted, report->process_count, sizeof(*sorted), more_samples);
 	for (size_t i = 0; i < report->process_count; i++)
-		buf__addf(out, "  process    %d (%s): %" PRIu64 " sample%s, %.3f s of CPU\n", sorted[i]->pid,
-			  sorted[i]->command, sorted[i]->samples, plural(sorted[i]->samples),
+		buf__addf(out, "  process    %s (%s): %" PRIu64 " sample%s, %.3f s of CPU\n",
+			  process__number(sorted[i], number), sorted[i]->command, sorted[i]->samples,
+			  plural(sorted[i]->samples),
 			  (sorted[i]->cpu_end_ns - sorted[i]->cpu_start_ns) / 1e9);
 }
 
@@ -285,6 +289,34 @@ static void format_containers(const struct report *report, struct buf *out)
 			sum->container ? sum->container->label : "none (host)", sum->pythons,
 			sum->pythons == 1 ? "" : "es", sum->samples, plural(sum->samples), sum->cpu_ns / 1e9);
 	}
+}
+
+/* What was kept from running while it was to be sampled. */
+static void format_halts(const struct report *report, struct buf *out)
+{
+	char number[PIDNS_TEXT];
+
+	for (size_t i = 0, told = 0; i < report->process_count && told < PROCESSES_TOLD; i++) {
+		const struct process *process = report->processes[i];
+
+		if (!process->halts.halted)
+			continue;
+		buf__addf(out, "  halted     process %s in %u of %u looks, one a second: ",
+			  process__number(process, number), process->halts.halted, process->halts.looks);
+		halt__describe(&process->halts.last, out);
+		buf__adds(out, process->halts.now ? "; it is so now\n" : "\n");
+		told++;
+	}
+}
+
+/* Those that could not be looked at may be Python; by their names some are. */
+static void add_denied(const struct report *report, bool *first, struct buf *out)
+{
+	add_reason(out, first, report->denied, "not permitted to read");
+	if (report->denied_pythons)
+		buf__addf(out, ": Python by the name %s %s%s", report->denied_pythons == 1 ? "is" : "are",
+			  report->denied_names,
+			  report->denied_pythons > FOLLOW_NAMED_MAX ? " and others" : "");
 }
 
 static void format_found(const struct report *report, struct buf *out)
@@ -306,7 +338,7 @@ static void format_found(const struct report *report, struct buf *out)
 	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled",
 		  report->other_processes, report->other_processes == 1 ? "" : "es",
 		  report->other_processes == 1 ? "was" : "were");
-	add_reason(out, &first, report->denied, "not permitted to read");
+	add_denied(report, &first, out);
 	add_reason(out, &first, report->unsupported, "of a version or build that is not supported");
 	add_reason(out, &first, report->unopened, "not opened");
 	add_reason(out, &first, report->excluded, "Python, but not asked for");
@@ -327,6 +359,11 @@ void report__format(const struct report *report, struct buf *out)
 	if (report->counts.samples)
 		format_state(report, out);
 	format_lines(report, out);
+	if (report->not_stopped)
+		buf__addf(out,
+			  "  blocking   %" PRIu64
+			  " sample%s of threads that could not be stopped, read as they ran\n",
+			  report->not_stopped, plural(report->not_stopped));
 	for (size_t i = 0; i < report->process_count; i++)
 		if (report->processes[i]->execs && !report->followed)
 			buf__addf(out, "  exec       process %d became another program %u time%s; now %s\n",
@@ -336,6 +373,7 @@ void report__format(const struct report *report, struct buf *out)
 	if (report->beyond)
 		buf__addf(out, "  limits     %" PRIu64 " process%s not followed: no room for more than %d at a time\n",
 			  report->beyond, report->beyond == 1 ? " was" : "es were", SAMPLER_TARGETS_MAX);
+	format_halts(report, out);
 	if (report->lost_process)
 		buf__addf(out, "  events     %" PRIu64 " of processes and threads lost, ring buffer full\n",
 			  report->lost_process);
@@ -350,11 +388,7 @@ static const char *state_words(char state)
 	case 'S':
 		return "sleeping";
 	case 'D':
-		return "waiting for I/O";
-	case 'T':
-		return "stopped by a signal";
-	case 't':
-		return "stopped by a debugger";
+		return "in an uninterruptible sleep (for a disk, or for a child that it has vforked)";
 	case 'Z':
 		return "a zombie";
 	case 'R':
@@ -363,22 +397,62 @@ static const char *state_words(char state)
 	return "in another state";
 }
 
+/* Was it so at every look, and has it used no CPU time that could be seen? */
+static bool was_always_halted(const struct report *report)
+{
+	const struct process_halts *halts = &report->processes[0]->halts;
+
+	return halts->halted && halts->halted == halts->looks &&
+	       report__target_cpu_ns(report) * report->rate_hz < 1000000000ull;
+}
+
+static void explain_halted(const struct report *report, struct buf *out)
+{
+	const struct process *process = report->processes[0];
+
+	buf__adds(out, "no samples: the whole time ");
+	format_targets(report, out);
+	buf__adds(out, " was ");
+	halt__describe(&process->halts.last, out);
+	if (process->halts.last.kind == HALT_STOPPED)
+		buf__addf(out, "; kill -CONT %d lets it go on", process->pid);
+}
+
+static void explain_now(const struct report *report, struct buf *out)
+{
+	const struct process *process = report->processes[0];
+	struct proc_stat stat;
+
+	if (process->halts.now) {
+		buf__adds(out, " and is ");
+		halt__describe(&process->halts.last, out);
+		buf__adds(out, " now");
+	} else if (!proc__stat(process->pid, &stat)) {
+		buf__addf(out, " and is %s now",
+			  stat.state == 'Z' && stat.num_threads > 1
+				  ? "without its main thread, which has ended"
+				  : state_words(stat.state));
+		py_hint__descendants(process->pid, out);
+	}
+}
+
 void report__explain_empty(const struct report *report, struct buf *out)
 {
 	uint64_t cpu_ns = report__target_cpu_ns(report);
-	struct proc_stat stat;
 
 	if (report__lost(report)) {
 		buf__addf(out, "no samples: all %" PRIu64 " were lost", report__lost(report));
 		return;
 	}
+	if (report->process_count == 1 && was_always_halted(report)) {
+		explain_halted(report, out);
+		return;
+	}
 	buf__adds(out, "no samples: ");
 	format_targets(report, out);
 	buf__addf(out, " used %.6f s of CPU in %.2f s", cpu_ns / 1e9, report->wall_ns / 1e9);
-	if (report->process_count == 1 && !proc__stat(report->processes[0]->pid, &stat)) {
-		buf__addf(out, " and is %s now", state_words(stat.state));
-		py_hint__descendants(report->processes[0]->pid, out);
-	}
+	if (report->process_count == 1)
+		explain_now(report, out);
 	if (cpu_ns * report->rate_hz / 1000000000ull < 2)
 		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it",
 			  1000.0 / report->rate_hz);

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "run/containers.h"
 #include "run/engine.h"
+#include "run/follow.h"
 #include "run/processes.h"
 #include "run/symbolize.h"
 
@@ -32,12 +33,15 @@ struct report {
 	uint64_t denied, unsupported, unopened,
 		excluded; /* processes that were found and could not be profiled */
 	uint64_t beyond;  /* ... since more are followed already than there is room for */
+	uint64_t denied_pythons;  /* of the denied ones, by their names ... */
+	const char *denied_names; /* ... of which the first are */
 	struct symbolize_counts counts;
 	const char *engine; /* its name */
 	struct engine_loss losses[ENGINE_LOSSES_MAX];
 	size_t loss_count;
 	uint64_t lost_process;	/* events of processes and threads that were lost */
 	bool knows_kernel;	/* samples tell whether they were taken in the kernel */
+	uint64_t not_stopped;	/* samples of threads that were to be stopped and could not be */
 	uint64_t lines_unknown; /* samples with a caller whose line could not be told */
 	uint32_t rate_hz;
 	uint32_t max_frames; /* that the kernel side walks; 0 = there is none */

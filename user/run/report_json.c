@@ -55,6 +55,21 @@ static void add_containers(const struct report *report, struct buf *out)
 	add_number(out, "processes_left", report->left);
 }
 
+/* By what it was when it was last found so. */
+static void add_halt(const struct process *process, struct buf *out)
+{
+	struct buf text = {0};
+
+	if (!process->halts.halted) {
+		buf__adds(out, ", \"halted\": null");
+		return;
+	}
+	halt__describe(&process->halts.last, &text);
+	buf__addc(&text, '\0');
+	add_text(out, "halted", text.err ? "" : text.data);
+	buf__free(&text);
+}
+
 static void add_processes(const struct report *report, struct buf *out)
 {
 	buf__adds(out, ", \"processes\": [");
@@ -62,12 +77,17 @@ static void add_processes(const struct report *report, struct buf *out)
 		const struct process *process = report->processes[i];
 
 		buf__addf(out, "%s{\"pid\": %d", i ? ", " : "", process->pid);
+		buf__addf(out, process->inner_pid ? ", \"inner_pid\": %d" : ", \"inner_pid\": null",
+			  process->inner_pid);
 		add_text(out, "command", process->command);
 		add_number(out, "execs", process->execs);
 		if (report->container_count)
 			add_container_id(out, "container", process->container);
 		add_number(out, "samples", process->samples);
 		add_seconds(out, "cpu_s", process->cpu_end_ns - process->cpu_start_ns);
+		add_number(out, "looks", process->halts.looks);
+		add_number(out, "looks_halted", process->halts.halted);
+		add_halt(process, out);
 		buf__adds(out, "}");
 	}
 	buf__adds(out, "]");
@@ -75,6 +95,7 @@ static void add_processes(const struct report *report, struct buf *out)
 	add_number(out, "processes_not_python", report->other_processes);
 	add_number(out, "processes_denied", report->denied);
 	add_number(out, "processes_unsupported", report->unsupported);
+	add_number(out, "processes_not_opened", report->unopened);
 	add_number(out, "processes_excluded", report->excluded);
 	add_number(out, "processes_beyond_limit", report->beyond);
 	add_number(out, "samples_left_out", report->counts.skipped);
@@ -106,6 +127,7 @@ static void add_samples(const struct report *report, struct buf *out)
 	add_number(out, "exited", counts->exited);
 	add_number(out, "line_unknown", report->lines_unknown);
 	add_number(out, "line_approximate", counts->approximate);
+	add_number(out, "not_stopped", report->not_stopped);
 	add_number(out, "beyond_size_limit", counts->pruned);
 	add_number(out, "deep_completed", counts->tails_completed);
 	buf__addf(out, ", \"walks\": {\"total\": %" PRIu64, counts->samples);

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -22,6 +23,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -50,6 +52,7 @@ struct sampler {
 	size_t cgroup_count;
 	bool *watched;	   /* CPUs that have a timer; it goes when the CPU does */
 	bool *online_now;  /* working memory of the same size */
+	uint64_t clock_ahead_ns; /* what our clock has more than the kernel side's, modulo 2^64 */
 	int stats_fd;	   /* while it is open the kernel times BPF programs; -1 = not measured */
 	uint64_t *per_cpu; /* one value a CPU, to read counters into */
 	VEC(int) events;
@@ -141,12 +144,27 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	bpf_map__set_max_entries(skel->maps.events, ring_bytes(config->rate_hz));
 }
 
-/* The kernel side learns in which pid namespace we are: it numbers tasks as we do. */
-static int find_pidns(struct pybpfprof_bpf *skel)
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+/*
+ * The kernel side learns in which pid namespace we are: it numbers tasks as we do. And we learn how its clock
+ * differs from ours.
+ */
+static int find_namespaces(struct sampler *sampler)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, run);
-	int err = bpf_prog_test_run_opts(bpf_program__fd(skel->progs.own_pidns), &run);
+	uint64_t before = now_ns(), theirs;
+	int err = bpf_prog_test_run_opts(bpf_program__fd(sampler->skel->progs.own_pidns), &run);
 
+	theirs = sampler->skel->bss->own_time_ns;
+	if (theirs < before || theirs > now_ns())
+		sampler->clock_ahead_ns = before - theirs;
 	return err ? err : run.retval ? 0 : -ENXIO;
 }
 
@@ -169,6 +187,41 @@ static void log_program(const struct sampler *sampler)
 			"%s: %u instructions, %u looked at by the verifier, walks of at most %u frames",
 			bpf_program__name(sampler->program), info.xlated_prog_len / 8, info.verified_insns,
 			sampler__max_frames(sampler));
+}
+
+/* A timer on a thread (cpu -1), or on a CPU: for all (tid -1), or with the flag for a cgroup, by its
+ * descriptor. */
+static int open_event(struct sampler *sampler, int tid, int cpu, unsigned long flags)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = sampler->period_ns,
+		.exclude_idle = 1,
+		.disabled = 1,
+	};
+	int fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC | flags);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) ||
+	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		err = -errno;
+	err = err ?: vec__push(&sampler->events, fd);
+	if (err)
+		close(fd);
+	return err;
+}
+
+/* It may be refused though programs may be loaded. On a thread it would take patches of the kernel's code. */
+static int try_timer(struct sampler *sampler)
+{
+	int err = open_event(sampler, -1, sched_getcpu(), 0);
+
+	sampler__stop(sampler);
+	return err;
 }
 
 static int load(struct sampler *sampler, const struct sampler_config *config, char *reason,
@@ -199,7 +252,11 @@ static int load(struct sampler *sampler, const struct sampler_config *config, ch
 		goto out;
 	log_program(sampler);
 	step = "find the pid namespace";
-	err = find_pidns(skel);
+	err = find_namespaces(sampler);
+	if (err)
+		goto out;
+	step = "put a timer on a CPU";
+	err = try_timer(sampler);
 	if (err)
 		goto out;
 	step = "attach to sched_process_exec";
@@ -314,32 +371,6 @@ int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate,
 	int fd = bpf_map__fd(sampler->skel->maps.witness_lists);
 
 	return bpf_map_update_elem(fd, &key, witnesses, BPF_ANY) ? -errno : 0;
-}
-
-/* A timer on a thread (cpu -1), or on a CPU: for all (tid -1), or with the flag for a cgroup, by its
- * descriptor. */
-static int open_event(struct sampler *sampler, int tid, int cpu, unsigned long flags)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = sampler->period_ns,
-		.exclude_idle = 1,
-		.disabled = 1,
-	};
-	int fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC | flags);
-	int err = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) ||
-	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
-		err = -errno;
-	err = err ?: vec__push(&sampler->events, fd);
-	if (err)
-		close(fd);
-	return err;
 }
 
 /* Close the timers from `first` to before `end`. */
@@ -499,9 +530,9 @@ uint32_t sampler__max_frames(const struct sampler *sampler)
 	return sampler->skel->rodata->max_frames;
 }
 
-uint32_t sampler__pidns_level(const struct sampler *sampler)
+uint64_t sampler__local_ns(const struct sampler *sampler, uint64_t time_ns)
 {
-	return sampler->skel->bss->pidns_level;
+	return time_ns + sampler->clock_ahead_ns;
 }
 
 uint64_t sampler__mean_tick_ns(const struct sampler *sampler, uint64_t *runs)

@@ -108,6 +108,6 @@ uint64_t sampler__mean_tick_ns(const struct sampler *sampler, uint64_t *runs);
 
 /* For the start message: what this kernel lacks, "" if nothing. */
 const char *sampler__kernel_notes(const struct sampler *sampler);
-/* Depth of this process's pid namespace: 0 = the machine's own. */
-uint32_t sampler__pidns_level(const struct sampler *sampler);
+/* A record's time by this process's clock; in a time namespace the kernel side's is another. */
+uint64_t sampler__local_ns(const struct sampler *sampler, uint64_t time_ns);
 uint32_t sampler__max_frames(const struct sampler *sampler);

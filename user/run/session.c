@@ -21,6 +21,7 @@
 #define COLLECT_NS  (50 * MS) /* at most before signals and ends are looked for again */
 #define PROGRESS_NS (250 * MS)
 #define LOST_EXEC_NS (10 * MS)
+#define HALTS_MAX    16 /* processes of which it is told whether something keeps them from running */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -45,7 +46,7 @@ uint64_t session_now_realtime_ns(void)
 /* In the words of a shell that asked for the time before it started us: seconds since 1970. */
 static void log_first_sample(struct session *session, const struct pbp_sample *sample)
 {
-	uint64_t ago_ns = session_now_ns() - sample->time_ns;
+	uint64_t ago_ns = session_now_ns() - engine__local_ns(&session->engine, sample->time_ns);
 
 	session->first_seen = true;
 	log_dbg("session", "first sample at %.6f", (session_now_realtime_ns() - ago_ns) / 1e9);
@@ -61,7 +62,8 @@ static void handle_sample(struct session *session, const struct pbp_sample *samp
 	/* Some time after the kernel side was told how to walk it: the record of another exec was lost. */
 	if (sample->status == PBP_STATUS_NO_TARGET) {
 		process = processes__find(&session->follower.processes, sample->tgid);
-		if (process && process->attached && sample->time_ns > process->set_ns + LOST_EXEC_NS)
+		if (process && process->attached &&
+		    engine__local_ns(&session->engine, sample->time_ns) > process->set_ns + LOST_EXEC_NS)
 			follower__exec(&session->follower, process);
 	}
 }
@@ -99,6 +101,22 @@ static void handle_record(void *context, const void *record, size_t size)
 	err = symbolizer__take(&session->symbolizer, record, size);
 	if (err)
 		session->err = session->err ?: err;
+}
+
+/* They would be waited for in vain. */
+static void look_for_halts(struct session *session)
+{
+	const struct processes *processes = &session->follower.processes;
+
+	for (size_t i = 0, looks = 0; i < processes->items.len && looks < HALTS_MAX; i++) {
+		struct process *process = processes->items.items[i];
+
+		if (process->exited || !(process->python || process->asked_for) ||
+		    !process__update_cpu(process))
+			continue;
+		process__look_for_halt(process);
+		looks++;
+	}
 }
 
 /* Everything that has come, or comes until then, into the profile. Number of records. */
@@ -182,8 +200,7 @@ static int next_timeout(const struct session *session, uint64_t now)
 		next = min_u64(next, session->end_ns);
 	if (session->config.progress)
 		next = min_u64(next, session->progress_ns);
-	if (session_has_scope(session) && !processes__alive(&session->follower.processes))
-		next = min_u64(next, now + SECOND);
+	next = min_u64(next, session->refresh_ns);
 	next = min_u64(next, engine__next_ns(&session->engine, now));
 	if (next == UINT64_MAX)
 		return -1;
@@ -257,6 +274,8 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 
 	session->end_ns = session->config.duration_ns ? now + session->config.duration_ns : 0;
 	session->progress_ns = now + PROGRESS_NS;
+	session->refresh_ns = now + SECOND;
+	look_for_halts(session);
 	while (!session->err) {
 		struct epoll_event events[16];
 		int count =
@@ -279,6 +298,7 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 			session->refresh_ns = now + SECOND;
 			engine__refresh(&session->engine);
 			refresh_scope(session);
+			look_for_halts(session);
 		}
 		if (symbolizer__is_full(&session->symbolizer))
 			flush_caches(session);
@@ -299,6 +319,7 @@ static void stop_sampling(struct session *session, enum session_end end)
 {
 	session->profile.duration_ns = session_now_ns() - session->start_ns;
 	follower__update_cpu(&session->follower);
+	look_for_halts(session);
 	engine__stop(&session->engine);
 	drain_all(session);
 	session->end = end;

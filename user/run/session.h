@@ -89,6 +89,8 @@ void session__report_json(struct session *session, struct buf *out);
  */
 int session__wait_command(struct session *session);
 
+/* Were processes found that may be Python, or are, and could not be profiled? */
+bool session__is_partial(const struct session *session);
 /* Was a process found that was not permitted to be read? */
 bool session__was_denied(const struct session *session);
 /* Was any process Python? */

@@ -93,7 +93,7 @@ static enum session_error open_basics(struct session *session)
 
 static void log_no_process(pid_t pid, int err)
 {
-	char reason[128];
+	char reason[512];
 
 	process__explain_missing(pid, err, reason, sizeof(reason));
 	log_err("cannot profile process %d: %s", pid, reason);
@@ -116,7 +116,7 @@ static enum session_error open_process(struct session *session, pid_t pid)
 		process__close(process);
 	free(process);
 	log_no_process(pid, err);
-	return SESSION_FAILED;
+	return err == -EPERM || err == -ENOSYS ? SESSION_NOT_PERMITTED : SESSION_FAILED;
 }
 
 static enum session_error open_processes(struct session *session)
@@ -224,15 +224,35 @@ static void warn_of_missing_marker(const struct session *session, const struct p
 			 process->pid);
 }
 
-/* One that may be no Python, but must not be one that cannot be read. */
+/* --blocking traces threads, which one process at a time can do. */
+static bool may_be_stopped(const struct session *session, const struct process *process)
+{
+	struct buf text = {0};
+	struct halt halt;
+
+	if (!session->config.blocking)
+		return true;
+	halt__look(&halt, process->pid);
+	if (!halt.tracer)
+		return true;
+	halt__describe_tracer(&halt, &text);
+	log_err("cannot stop the threads of process %d (--blocking): %.*s traces it already; without "
+		"--blocking it is read as it runs",
+		process->pid, (int)text.len, text.data ? text.data : "");
+	buf__free(&text);
+	return false;
+}
+
+/* One that may be no Python, but must not be one that cannot be read or has ended. */
 static enum session_error attach_any(struct session *session, struct process *process)
 {
 	char reason[512];
+	enum py_attach_error error = process__attach(process, reason, sizeof(reason));
 
-	if (process__attach(process, reason, sizeof(reason)) != PY_ATTACH_DENIED)
+	if (error != PY_ATTACH_DENIED && error != PY_ATTACH_GONE)
 		return SESSION_OK;
 	log_err("cannot profile process %d: %s", process->pid, reason);
-	return SESSION_NOT_PERMITTED;
+	return attach_error(error);
 }
 
 static enum session_error attach_processes(struct session *session)
@@ -248,6 +268,8 @@ static enum session_error attach_processes(struct session *session)
 
 		if (error)
 			return error;
+		if (!may_be_stopped(session, process))
+			return SESSION_FAILED;
 		if (process->attached)
 			warn_of_missing_marker(session, process);
 		if (process->attached && tells_containers(session))

@@ -36,6 +36,7 @@ static void fill_engine_part(struct session *session, struct report *report)
 
 	if (!sampler) {
 		report->lines_unknown = poller__counts(session->engine.poller).moved;
+		report->not_stopped = poller__counts(session->engine.poller).not_stopped;
 		report->unwind = poller__unwind_stats(session->engine.poller);
 		return;
 	}
@@ -130,6 +131,8 @@ static void fill_report(struct session *session, struct report *report)
 		.left = session->follower.left,
 		.past = session->follower.processes.past,
 		.denied = session->follower.denied,
+		.denied_pythons = session->follower.denied_pythons,
+		.denied_names = session->follower.denied_names,
 		.unsupported = session->follower.unsupported,
 		.unopened = session->follower.unopened,
 		.excluded = session->follower.excluded,
@@ -187,7 +190,16 @@ bool session__found_python(const struct session *session)
 
 bool session__was_denied(const struct session *session)
 {
-	return session->follower.denied && !session->config.all;
+	return session->follower.denied;
+}
+
+bool session__is_partial(const struct session *session)
+{
+	const struct follower *follower = &session->follower;
+	/* Of all there is, much may be closed to an ordinary user, and most of it is no Python. */
+	uint64_t denied = session->config.all ? follower->denied_pythons : follower->denied;
+
+	return denied || follower->unsupported || follower->unopened;
 }
 
 void session__explain_not_python(const struct session *session, struct buf *out)
@@ -208,8 +220,12 @@ void session__explain_not_python(const struct session *session, struct buf *out)
 	} else {
 		buf__addf(out, "no Python that can be profiled was found in process %d (%s)",
 			  session->first->pid, session->first->command);
-		buf__adds(out, "; if it starts one, use --subprocesses");
+		if (!session->follower.denied)
+			buf__adds(out, "; if it starts one, use --subprocesses");
 	}
+	if (session->follower.denied)
+		buf__addf(out, "; %llu of those found could not be looked at: not permitted to read",
+			  (unsigned long long)session->follower.denied);
 	if (command->over)
 		buf__addf(out, "; the command ended with %s", command__status_text(command));
 }

@@ -325,21 +325,23 @@ static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, cons
 static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process,
 			  const struct pbp_sample *sample)
 {
+	pid_t inner_tid = process->inner_pid ? pidns__inner_tid(process->pid, sample->tid) : 0;
 	const struct container *container = process->container;
 	uint32_t node = TRIE_ROOT;
-	char text[256];
+	char text[256], number[PIDNS_TEXT];
 
 	if (symbolizer->by_container) {
 		snprintf(text, sizeof(text), "%s%s", container ? "container " : "[host]",
 			 container ? container->label : "");
 		node = child_named(symbolizer, node, text);
 	} else if (symbolizer->by_process) {
-		snprintf(text, sizeof(text), "process %d (%s%s%s)", process->pid, process->command,
-			 container ? ", container " : "", container ? container->called : "");
+		snprintf(text, sizeof(text), "process %s (%s%s%s)", process__number(process, number),
+			 process->command, container ? ", container " : "", container ? container->called : "");
 		node = child_named(symbolizer, node, text);
 	}
 	if (symbolizer->by_thread && node != TRIE_FULL) {
-		snprintf(text, sizeof(text), "thread %u (%.16s)", sample->tid, sample->comm);
+		snprintf(text, sizeof(text), "thread %s (%.16s)", pidns__text(number, sample->tid, inner_tid),
+			 sample->comm);
 		node = child_named(symbolizer, node, text);
 	}
 	return node;
