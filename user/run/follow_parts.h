@@ -1,25 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For run/follow*.c only: follow.c (START HERE), follow_look.c (what may have become Python without an exec), follow_end.c
- * (ends, and the CPU time up to them), follow_scope.c (who is in a cgroup).
+ * For run/follow*.c only: follow.c (START HERE: what happens to processes), follow_judge.c (is it Python, and
+ * wanted), follow_find.c (what is there already; what starts, without BPF), follow_look.c (what may have become
+ * Python without an exec), follow_scope.c (who is in a cgroup), follow_end.c (ends, and the CPU time up to them).
  */
 #pragma once
 
 #include "run/follow.h"
 
-#define RETRIES_QUICK 10 /* soon one after the other, for what has just started */
+#define RETRIES_QUICK  10 /* soon one after the other, for what has just started */
+#define RETRY_FIRST_NS 5000000ull /* after an exec */
+#define STARTING_NS    2000000ull /* between looks at one that is starting */
 
 /* --- follow.c --- */
 
 uint64_t follow_now_ns(void);
+/* When a pass that began then is to be made again: not at once, if it took long. */
+uint64_t follow_next_pass(uint64_t began_ns, uint64_t pause_ns);
+void follow_note_error(struct follower *follower, int err);
+/* Are there to be more processes than were asked for? */
+bool follow_finds(const struct follower *follower);
+bool follow_is_tracked(const struct follower *follower, pid_t pid);
+/*
+ * One more. `epoch`: as the kernel side, which samples it already, was told of it; 0: it was found by us.
+ * `is_new`: it has just begun.
+ */
+void follow_add(struct follower *follower, pid_t pid, struct process *parent, uint32_t epoch, bool is_new);
+/* When to look again whether it is Python. */
+void follow_retry_at(struct follower *follower, struct process *process, uint64_t when);
+
+/* --- follow_judge.c --- */
+
 /* It is no Python (now), and it is for us to find out when it is one. */
 bool follow_wants_python(const struct process *process);
-/* When to look again whether it is. */
-void follow_retry_at(struct follower *follower, struct process *process, uint64_t when);
+/* Looks at those that are due. */
+void follow_judge_due(struct follower *follower, uint64_t now);
 /* What is to come of one that was just looked at. `was_python`: before that; `reason`: why it is none. */
 void follow_judge(struct follower *follower, struct process *process, bool was_python, const char *reason);
 /* By what it is now; after an exec it is asked again. */
 bool follow_is_wanted(const struct follower *follower, const struct process *process);
+
+/* --- follow_find.c --- */
+
+/* Without BPF nobody tells of execs, */
+void follow_look_for_execs(struct follower *follower);
+/* nor of new processes, but numbers have been given out. */
+void follow_look_for_new(struct follower *follower);
 
 /* --- follow_look.c --- */
 
