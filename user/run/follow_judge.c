@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * For follow.c: whether a process is Python, and one that is wanted; and when to look again if it is none yet.
+ */
+#include "run/follow_parts.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "os/proc.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define TURN_NS 20000000ull /* of attaching, then samples are looked at again */
+
+/* Looking for Python after an exec: doubling up to this. */
+#define RETRY_MOST_NS 1000000000ull
+/* One that is starting is ready soon, or else something holds it up. */
+#define STARTING_RETRIES 100
+#define STARTING_LONG	 120 /* it is set up for Python, but nobody uses it */
+#define STARTING_SLOW_NS 5000000000ull
+#define COMMAND_RETRIES	 10
+/* One that was found and is still none is something else. It may load Python one day. */
+#define RETRIES_TOLD  6 /* where the kernel side tells of new code */
+#define RETRY_SLOW_NS 1000000000ull
+
+#define WARNINGS_MAX 5
+
+static void warn(struct follower *follower, const struct process *process, const char *reason)
+{
+	if (!follower->config.all && follower->denied + follower->unsupported <= WARNINGS_MAX)
+		log_warn("process %d (%s) is not profiled: %s", process->pid, process->command, reason);
+	else
+		log_dbg("follow", "process %d (%s) is not profiled: %s", process->pid, process->command,
+			reason);
+}
+
+/* Where every process is looked at, one that is not Python soon is none of our business; an exec is told
+ * anew. */
+static void give_up(struct follower *follower, struct process *process)
+{
+	process->retry_ns = UINT64_MAX;
+	if (!follower->config.all || process->asked_for || process->python)
+		return;
+	if (!follower->engine->sampler)
+		strangers__add(&follower->strangers, process->pid);
+	follower__exit(follower, process);
+}
+
+/* As long as it may just be starting, then when it has other code than it had, which the kernel side tells. */
+static void schedule_other(struct follower *follower, struct process *process, uint64_t now, uint32_t retries)
+{
+	bool is_told = follower->engine->sampler;
+	uint32_t at_once = process->asked_for && !process->python ? COMMAND_RETRIES : 0;
+
+	if (retries < at_once)
+		follow_retry_at(follower, process, now + STARTING_NS); /* a command that was just started */
+	else if (retries - at_once < (is_told ? RETRIES_TOLD : RETRIES_QUICK))
+		follow_retry_at(follower, process,
+				now + min_u64(RETRY_MOST_NS, RETRY_FIRST_NS << (retries - at_once)));
+	else if (follower->config.all && !process->asked_for)
+		give_up(follower, process);
+	else
+		follow_retry_at(follower, process, is_told ? UINT64_MAX : now + RETRY_SLOW_NS);
+}
+
+static bool is_named_python(const struct process *process)
+{
+	char comm[64] = "";
+
+	proc__task_comm(process->pid, process->pid, comm, sizeof(comm));
+	return strstr(process->command, "python") || strstr(comm, "python");
+}
+
+/* Whether it is Python cannot be told but by its name. */
+static void note_denied(struct follower *follower, const struct process *process)
+{
+	size_t len = strlen(follower->denied_names);
+	char number[PIDNS_TEXT];
+
+	follower->denied++;
+	if (is_named_python(process) && follower->denied_pythons++ < FOLLOW_NAMED_MAX)
+		snprintf(follower->denied_names + len, sizeof(follower->denied_names) - len, "%s%s (%s)",
+			 len ? ", " : "", process__number(process, number), process->command);
+}
+
+static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)
+{
+	uint32_t retries = process->retries++;
+
+	switch (process->error) {
+	case PY_ATTACH_DENIED:
+	case PY_ATTACH_UNSUPPORTED:
+		if (process->error == PY_ATTACH_DENIED)
+			note_denied(follower, process);
+		else
+			follower->unsupported++;
+		warn(follower, process, reason);
+		give_up(follower, process);
+		return;
+	case PY_ATTACH_STARTING:
+		follow_retry_at(follower, process,
+			 now + (retries < STARTING_RETRIES ? STARTING_NS
+				: retries < STARTING_LONG  ? RETRY_MOST_NS
+							   : STARTING_SLOW_NS));
+		return;
+	default:
+		schedule_other(follower, process, now, retries);
+	}
+}
+
+/*
+ * What an attach finds out may be half of it while an interpreter is being made. As soon as it runs a frame,
+ * it is whole.
+ */
+static bool is_starting(const struct process *process)
+{
+	return !process->target.code_type && process->retries < STARTING_RETRIES;
+}
+
+bool follow_is_wanted(const struct follower *follower, const struct process *process)
+{
+	const struct filter *filter = &follower->config.filter;
+	char comm[64] = "", command[512] = "";
+	uid_t user = 0;
+	gid_t group;
+
+	if (process->asked_for || !filter__is_set(filter))
+		return true;
+	return !proc__task_comm(process->pid, process->pid, comm, sizeof(comm)) &&
+	       !proc__cmdline(process->pid, command, sizeof(command)) &&
+	       !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
+}
+
+/* It is in the profile, or the report says why not. */
+static bool is_told(const struct process *process)
+{
+	return process->attached || process->error == PY_ATTACH_DENIED ||
+	       process->error == PY_ATTACH_UNSUPPORTED;
+}
+
+void follow_judge(struct follower *follower, struct process *process, bool was_python, const char *reason)
+{
+	int err;
+
+	if (process->attached && is_starting(process)) {
+		process->attached = false;
+		process->python = was_python;
+		process->error = PY_ATTACH_STARTING;
+	}
+	if (is_told(process) && !follow_is_wanted(follower, process)) {
+		follower->excluded += process->attached;
+		process->attached = process->python = false;
+		give_up(follower, process);
+		return;
+	}
+	if (!process->attached) {
+		schedule(follower, process, follow_now_ns(), reason);
+		return;
+	}
+	if (follower->config.containers)
+		process->container = containers__of(follower->config.containers, process->pid);
+	symbolizer__admit(follower->symbolizer, process);
+	err = follower__set_target(follower, process);
+	if (process->attached && follower->engine->sampler)
+		symbolizer__prime_tails(follower->symbolizer, process);
+	if (err == -EBUSY)
+		log_warn("process %d: another profiler has set frame markers in it", process->pid);
+}
+
+static void attach(struct follower *follower, struct process *process)
+{
+	bool was_python = process->python;
+	char reason[512];
+
+	if (!follow_has_new_code(process)) {
+		schedule(follower, process, follow_now_ns(), "");
+		return;
+	}
+	process__attach(process, reason, sizeof(reason));
+	follow_judge(follower, process, was_python, reason);
+}
+
+bool follow_wants_python(const struct process *process)
+{
+	return !process->attached && !process->exited;
+}
+
+/* For scripts/bench; in the words of a shell that asked for the time before. */
+static void note_settled(struct follower *follower)
+{
+	struct timespec time;
+
+	follower->settled = true;
+	clock_gettime(CLOCK_REALTIME, &time);
+	log_dbg("follow", "all %zu processes were looked at by %lld.%06ld", processes__alive(&follower->processes),
+		(long long)time.tv_sec, time.tv_nsec / 1000);
+}
+
+void follow_judge_due(struct follower *follower, uint64_t now)
+{
+	bool is_late = false;
+
+	if (now < follower->retry_ns)
+		return;
+	follower->retry_ns = UINT64_MAX;
+	follow_look_at_strangers(follower, now + TURN_NS);
+	for (size_t i = 0; i < follower->processes.items.len; i++) {
+		struct process *process = follower->processes.items.items[i];
+
+		if (!follow_wants_python(process))
+			continue;
+		if (now >= process->retry_ns && !is_late) {
+			attach(follower, process);
+			is_late = follow_now_ns() - now > TURN_NS;
+		}
+		if (follow_wants_python(process))
+			follower->retry_ns = min_u64(follower->retry_ns, process->retry_ns);
+	}
+	if (!follower->settled && follower->retry_ns > now)
+		note_settled(follower);
+}
