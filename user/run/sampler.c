@@ -35,6 +35,8 @@
 #define CPUS_MAX       65536
 #define RING_BYTES_MIN (512u << 10)
 #define RING_BYTES_MAX (8u << 20)
+#define RING_BYTES_FOLLOW (4u << 20)
+#define NICE	       (-10)
 
 /* What vmlinux/vmlinux.h has CO-RE relocate. */
 static const char *const KERNEL_TYPES[] = {"pid", "thread_struct", "task_struct", "perf_event",
@@ -93,12 +95,15 @@ static int on_record(void *context, void *data, size_t size)
 	return sampler->drained_bytes < DRAIN_BYTES ? 0 : -ECANCELED;
 }
 
-/* Room for a quarter of a second of the longest records that are likely, at most a few megabytes. */
-static uint32_t ring_bytes(uint32_t rate_hz)
+/*
+ * Room for a quarter of a second of the longest records that are likely, at most a few megabytes. Of many processes all may
+ * be new at once.
+ */
+static uint32_t ring_bytes(const struct sampler_config *config)
 {
-	uint64_t bytes = RING_BYTES_MIN;
+	uint64_t bytes = config->follow ? RING_BYTES_FOLLOW : RING_BYTES_MIN;
 
-	while (bytes < RING_BYTES_MAX && bytes < (uint64_t)rate_hz * 4096)
+	while (bytes < RING_BYTES_MAX && bytes < (uint64_t)config->rate_hz * 4096)
 		bytes *= 2;
 	return bytes;
 }
@@ -141,7 +146,7 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES)
 						      : sampler_frame_budget(config->rate_hz);
 	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus_end);
-	bpf_map__set_max_entries(skel->maps.events, ring_bytes(config->rate_hz));
+	bpf_map__set_max_entries(skel->maps.events, ring_bytes(config));
 }
 
 static uint64_t now_ns(void)
@@ -289,6 +294,13 @@ static void raise_fd_limit(void)
 	}
 }
 
+/* Where hundreds of processes want to run, the ring would fill before it is our turn. Only root may; others go without. */
+static void raise_priority(void)
+{
+	if (getpriority(PRIO_PROCESS, 0) > NICE)
+		setpriority(PRIO_PROCESS, 0, NICE);
+}
+
 int sampler__open(struct sampler **out, const struct sampler_config *config, char *reason, size_t reason_size)
 {
 	struct sampler *sampler = calloc(1, sizeof(*sampler));
@@ -298,6 +310,8 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 		return -ENOMEM;
 	libbpf_set_print(print_libbpf);
 	raise_fd_limit();
+	if (config->follow)
+		raise_priority();
 	sampler->stats_fd = config->measure ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
 	sampler->period_ns = 1000000000ull / config->rate_hz;
 	sampler->cpus = libbpf_num_possible_cpus();
