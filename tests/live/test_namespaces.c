@@ -145,7 +145,7 @@ LIVE_TEST(namespaces, all)
 	struct target *spin = start(pick("3.14", "debian"), "spin.py", .wrapper = {IN_PIDNS});
 	struct target *fib = start(pick("3.13", "debian"), "fib.py", .wrapper = {IN_PIDNS});
 	pid_t spins = descendant(spin->pid, 1), fibs = descendant(fib->pid, 1);
-	struct service *service = service__profiled(OPTIONS("-q", "-v", "-a", "-d", "3"));
+	struct service *service = service__profiled(OPTIONS("-q", "-v", "-a"));
 	const char *words[8], *root = spin->python->root, *file = spin->file;
 	char spin_root[64], fib_root[64];
 	struct child *child;
@@ -155,7 +155,7 @@ LIVE_TEST(namespaces, all)
 	check_profile_of_all(run);
 	snprintf(spin_root, sizeof(spin_root), "process %d [1 inside]", spins);
 	snprintf(fib_root, sizeof(fib_root), "process %d [1 inside]", fibs);
-	check(of_root(run, spin_root, "spin") > 15 && of_root(run, fib_root, "fib") > 15,
+	check(of_root(run, spin_root, "spin") && of_root(run, fib_root, "fib"),
 	      "spin has %llu samples, fib %llu: %s", (unsigned long long)of_root(run, spin_root, "spin"),
 	      (unsigned long long)of_root(run, fib_root, "fib"), run->err);
 
@@ -163,9 +163,11 @@ LIVE_TEST(namespaces, all)
 	check(child__wait_message(child, "first sample", 60), "no first sample: %s", child__err(child));
 	memcpy(words, (const char *[]){"chroot", root, "python3.15", file, NULL}, 5 * sizeof(*words));
 	check(child__wait_line(start_in(spins, "pm", words), "ready", 60), "the second one is not ready");
+	pause_for(2);
+	kill(descendant(child->pid, 1), SIGINT);
 	run = service__finish(child, service);
 	check_profile(run, 0);
-	check(of_root(run, "process 1", "spin") > 15, "it has %llu samples: %s",
+	check(of_root(run, "process 1", "spin"), "it has %llu samples: %s",
 	      (unsigned long long)of_root(run, "process 1", "spin"), run->err);
 	check(!stacks__with(&run->stacks, "fib"), "what is outside is in the profile");
 	check(processes_with(run, "spin") == 2, "%zu processes are in the profile: %s",

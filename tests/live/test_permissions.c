@@ -235,7 +235,7 @@ LIVE_TEST(permissions, some_of_all)
 	struct run *run = run_as_stranger(OPTIONS("-a", "-d", "1.5"), file, sizeof(file));
 
 	check(run->code == PARTIAL, "exit code %d: %s", run->code, run->err);
-	check(of_process(run, own->pid, "spin") > 50 && !of_process(run, roots->pid, NULL), "it says: %s",
+	check(of_process(run, own->pid, "spin") && !of_process(run, roots->pid, NULL), "it says: %s",
 	      run->err);
 	check(number_before(run->err, " not permitted to read") >= 1 &&
 		      strstr(run->err, "Python by the name"),
@@ -283,7 +283,7 @@ LIVE_TEST(permissions, some_of_what_is_started)
 	check(strstr(run->err, "sleep 100) is not profiled: permission denied") &&
 		      strstr(run->err, "(1 not permitted to read"),
 	      "it says: %s", run->err);
-	check(stacks__with(&run->stacks, "spin") > 50, "spin has %llu samples",
+	check(stacks__with(&run->stacks, "spin") > 5, "spin has %llu samples",
 	      (unsigned long long)stacks__with(&run->stacks, "spin"));
 }
 

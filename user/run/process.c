@@ -324,6 +324,24 @@ void process__drop_tail_reader(struct process *process, py_addr tstate)
 	hmap__del(&process->tail_index, tstate);
 }
 
+/* "Pid:" of a pidfd is -1 then. Signal 0 would tell it, too, but nothing is to be sent to a process. */
+static bool is_reaped(const struct process *process)
+{
+	char path[64], line[64];
+	int pid = 1;
+	FILE *file;
+
+	if (process->pidfd < 0 || process__lives(process))
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", process->pidfd);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file) && sscanf(line, "Pid: %d", &pid) != 1)
+		;
+	if (file)
+		fclose(file);
+	return pid < 0;
+}
+
 bool process__update_cpu(struct process *process)
 {
 	uint64_t cpu_ns;
@@ -331,7 +349,7 @@ bool process__update_cpu(struct process *process)
 	if (proc__cpu_ns(process->pid, &cpu_ns))
 		return false;
 	/* Until it is reaped its pid is nobody else's. */
-	if (process->pidfd >= 0 && syscall(SYS_pidfd_send_signal, process->pidfd, 0, NULL, 0) && errno == ESRCH)
+	if (is_reaped(process))
 		return false;
 	process->cpu_end_ns = max_u64(process->cpu_end_ns, cpu_ns);
 	return true;
