@@ -26,7 +26,7 @@ SAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame
 endif
 CFLAGS += -std=gnu11 -g $(OPT) $(WARN) $(SAN) -D_GNU_SOURCE -DPYBPFPROF_VERSION='"$(VERSION)"' \
           -Iuser -Iinclude -I$(OUT) $(shell $(PKG_CONFIG) --cflags libbpf libelf json-c)
-LDLIBS += $(shell $(PKG_CONFIG) --libs libbpf libelf json-c)
+LDLIBS += $(shell $(PKG_CONFIG) --libs libbpf libelf json-c zlib)
 BPF_CFLAGS := -std=gnu11 -g -O2 -target bpf -mcpu=v3 -Wall -Wno-unused-function -D__TARGET_ARCH_x86 \
           -Ivmlinux -Iinclude -Ibpf $(shell $(PKG_CONFIG) --cflags libbpf)
 
@@ -63,6 +63,17 @@ $(OUT)/pybpfprof.skel.h: $(OUT)/pybpfprof.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name pybpfprof_bpf > $@
 
 $(OUT)/user/run/sampler.o: $(OUT)/pybpfprof.skel.h
+
+# The page of flame graphs: one file of its parts, then its bytes for the compiler.
+$(OUT)/flamegraph.html: scripts/join-page $(wildcard user/out/viewer/*)
+	$(call msg,PAGE,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)scripts/join-page user/out/viewer/page.html > $@
+
+$(OUT)/flamegraph_page.inc: $(OUT)/flamegraph.html
+	$(Q)od -An -v -tx1 $< | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g' > $@
+
+$(OUT)/user/out/flamegraph.o $(OUT)/fuzz/user/out/flamegraph.o: $(OUT)/flamegraph_page.inc
 
 # Tests: each file of tests/unit is one Criterion program, linked with everything but main.
 $(OUT)/tests/%: tests/unit/%.c $(OBJS)

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "agg/account.h"
 #include "agg/frame.h"
 #include "agg/trie.h"
 #include "base/strtab.h"
@@ -22,7 +23,14 @@ struct profile {
 	uint64_t start_realtime_ns;
 	uint64_t duration_ns;
 	const char *command; /* what was profiled, already escaped; borrowed from the session */
+	struct account account;
 };
+
+/* The CPU time that a weight stands for: the one place that knows the unit of weights. */
+static inline uint64_t profile__ns(const struct profile *profile, uint64_t weight)
+{
+	return weight * profile->period_ns;
+}
 
 /* 0 or -ENOMEM. */
 int profile__init(struct profile *profile, uint32_t max_nodes);

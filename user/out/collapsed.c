@@ -46,7 +46,7 @@ static void add_frame(struct buf *buf, const struct strtab *strings, const struc
 	const char *function = strtab__get(strings, frame->function);
 
 	buf__add_escaped(buf, *function ? function : "[unnamed]", SEPARATORS);
-	if (frame->kind == FRAME_SPECIAL)
+	if (frame->kind != FRAME_PYTHON)
 		return;
 	buf__adds(buf, " (");
 	buf__add_escaped(buf, strtab__get(strings, frame->file), SEPARATORS);

@@ -27,7 +27,12 @@ const struct writer *writer__by_path(const char *path);
 const struct writer *const *writer__all(void);
 
 /* The formats, each in the file of its name. A new one also gets a line in writer.c. */
+extern const struct writer flamegraph_writer;
 extern const struct writer collapsed_writer;
+extern const struct writer pstats_writer;
+extern const struct writer speedscope_writer;
+extern const struct writer pprof_writer;
+extern const struct writer jsonl_writer;
 
 /*
  * One -o of the command line. Opened before sampling starts, so that an unwritable path is told at once. A
