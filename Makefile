@@ -36,7 +36,7 @@ TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(sort $(wildcard tests/unit/t
 LIVE_OBJS := $(patsubst tests/%.c,$(OUT)/%.o,$(filter-out tests/live/test_%,$(wildcard tests/live/*.c)))
 LIVE_TESTS := $(patsubst tests/live/%.c,$(OUT)/live/%,$(sort $(wildcard tests/live/test_*.c)))
 
-.PHONY: all test test-plain test-live check-layers check-headers check-tables fuzz install clean
+.PHONY: all golden test test-plain test-live check-layers check-headers check-tables fuzz install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -81,6 +81,11 @@ $(OUT)/tests/%: tests/unit/%.c $(OBJS)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(OBJS) $(LDFLAGS) $(LDLIBS) -lcriterion -o $@
 
+# Profiles without a process, for tests of their readers and for scripts/bench.
+$(OUT)/profiles: tests/profiles.c $(OBJS)
+	$(call msg,TEST,$@)
+	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(OBJS) $(LDFLAGS) $(LDLIBS) -o $@
+
 # Live tests: the same, with what they share, on real Pythons.
 $(OUT)/live/%.o: tests/live/%.c
 	$(call msg,CC,$@)
@@ -92,10 +97,14 @@ $(OUT)/live/%: $(OUT)/live/%.o $(LIVE_OBJS) $(OBJS)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lcriterion -lm -o $@
 
 build-tests: $(TESTS)
-build-live: $(LIVE_TESTS) $(OUT)/pybpfprof
+build-live: $(LIVE_TESTS) $(OUT)/pybpfprof $(OUT)/profiles
 
 test-plain: $(TESTS)
 	$(Q)fail=0; for t in $(TESTS); do echo "== $${t##*/}"; $$t --color=never || fail=1; done; exit $$fail
+
+# After an intended change of a format: rewrite what test_formats compares with, and look at the difference.
+golden: $(OUT)/tests/test_formats
+	$(Q)PYBPFPROF_GOLDEN=1 $< --color=never --filter 'formats/golden*' && git --no-pager diff --stat tests/golden
 
 test: check-layers check-headers check-tables test-plain
 	$(Q)$(MAKE) --no-print-directory ASAN=1 test-plain

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a run knows of its samples besides their stacks: the end report in figures, for the metadata of files. Made
- * by run/session_report.c, written by out/words.c.
+ * What a run knows of its samples besides their stacks: the end report in figures, for the metadata of files.
+ * Made by run/session_report.c, written by out/words.c.
  */
 #pragma once
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Three steps: merge the trie by groups, find the least weight at which the rest fits, copy what is shown. A branch
- * weighs no more than the one that it hangs from, so what is shown hangs together.
+ * Three steps: merge the trie by groups, find the least weight at which the rest fits, copy what is shown. A
+ * branch weighs no more than the one that it hangs from, so what is shown hangs together.
  */
 #include "agg/view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
+#define NONE	    UINT32_MAX
+#define REFINEMENTS 6
 
 /* A trie by groups, on its way into the view. */
 struct source {
@@ -160,7 +161,24 @@ static bool fits(const struct source *source, struct sizing *sizing, const struc
 	return sum <= size->max;
 }
 
-/* The least power of two at which the rest fits. 0: out of memory. */
+/* Between one that is too low and one that fits. */
+static uint64_t refine_threshold(const struct source *source, struct sizing *sizing,
+				 const struct view_size *size, uint64_t threshold)
+{
+	uint64_t low = threshold / 2;
+
+	for (int i = 0; i < REFINEMENTS && threshold - low > 1; i++) {
+		uint64_t middle = low + (threshold - low) / 2;
+
+		if (fits(source, sizing, size, middle))
+			threshold = middle;
+		else
+			low = middle;
+	}
+	return threshold;
+}
+
+/* The least threshold at which the rest fits, or not much more. 0: out of memory. */
 static uint64_t find_threshold(const struct source *source, const struct view_size *size)
 {
 	struct sizing sizing = {
@@ -175,6 +193,8 @@ static uint64_t find_threshold(const struct source *source, const struct view_si
 		while (size->max && threshold <= source->totals[TRIE_ROOT] &&
 		       !fits(source, &sizing, size, threshold))
 			threshold *= 2;
+		if (threshold > 1)
+			threshold = refine_threshold(source, &sizing, size, threshold);
 	}
 	free(sizing.frames);
 	free(sizing.strings);

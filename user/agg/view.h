@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A profile as a file holds it: frames grouped as asked, and the stacks without their smallest branches if they
- * would make the file too large. No sample goes: those of the branches that are left out stand as "[pruned]" where
- * the branches were. So a file has an upper size, whatever was sampled.
+ * A profile as a file holds it: frames grouped as asked, and the stacks without their smallest branches if
+ * they would make the file too large. No sample goes: those of the branches that are left out stand as
+ * "[pruned]" where the branches were. So a file has an upper size, whatever was sampled.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ struct view_size {
 
 struct view {
 	/*
-	 * Frames that occur, in order of their first use. GROUP_LINE: as in the profile; GROUP_FUNCTION: the line is
-	 * the first one.
+	 * Frames that occur, in order of their first use. GROUP_LINE: as in the profile; GROUP_FUNCTION: the
+	 * line is the first one.
 	 */
 	struct frame_table frames;
 	struct trie trie; /* as in the profile, but without an index: not for trie__child */

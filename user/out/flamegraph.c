@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A flame graph as one HTML file that needs nothing else: the page of user/out/viewer (START there: page.html), put
- * together when the program is built, with the profile as JSON in it. Its parts are arrays, since objects would be
- * several times as long:
+ * A flame graph as one HTML file that needs nothing else: the page of user/out/viewer (START there:
+ *page.html), put together when the program is built, with the profile as JSON in it. Its parts are arrays,
+ *since objects would be several times as long:
  *
  *	metadata	words.h
  *	unit		name of what weights are, and the nanoseconds of CPU time that one stands for
  *	group		"line" or "function": what is shown first
  *	texts		names and files
- *	functions	name, file: indices in texts; line: of the def, 0 where not known; kind: as in enum frame_kind
- *	frames		function; line: executing, 0 where not known, negative if it is approximate
- *	nodes		of the stack trie, without the root, which is number 0: frame; back: how far before it its parent
- *			stands; self: weight
+ *	functions	name, file: indices in texts; line: of the def, 0 where not known; kind: as in enum
+ *frame_kind frames		function; line: executing, 0 where not known, negative if it is approximate
+ *	nodes		of the stack trie, without the root, which is number 0: frame; back: how far before it
+ *its parent stands; self: weight
  *
- * Texts of the target are data there, never markup: no "<" of theirs reaches the page, which puts them into text nodes
- * and canvases only.
+ * Texts of the target are data there, never markup: no "<" of theirs reaches the page, which puts them into
+ *text nodes and canvases only.
  */
 #include "out/words.h"
 #include "out/writer.h"
@@ -32,7 +32,7 @@ static const unsigned char page[] = {
 #define PLACE "@PROFILE@"
 
 /* A browser opens it at once, and a mail can carry it. */
-static const struct view_size size = {.frame = 40, .node = 13, .max = 16u << 20};
+static const struct view_size size = {.frame = 40, .node = 10, .max = 17u << 20};
 
 struct lists {
 	struct frame_table functions; /* frames without their lines */
@@ -198,7 +198,8 @@ static int add_profile(struct buf *json, const struct profile *profile, enum gro
 	return err;
 }
 
-/* In JSON "<" stands in strings only, where it may as well be an escape; so nothing ends the script element. */
+/* In JSON "<" stands in strings only, where it may as well be an escape; so nothing ends the script element.
+ */
 static void add_as_data(struct buf *buf, const struct buf *json)
 {
 	const char *from = json->data, *end = json->data + json->len, *mark;

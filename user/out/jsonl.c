@@ -3,8 +3,8 @@
  * JSON lines, for programs: one object a line, told apart by "type", in this order.
  *
  *	meta	schema (1; a reader refuses what it does not know), and the metadata (words.h)
- *	frame	id: 0, 1, 2, ...; kind: "python", "process", "thread", or "note" for an annotation; function; and of a
- *		Python one file, line, first_line (null where not known) and, if it is, "line_approximate": true
+ *	frame	id: 0, 1, 2, ...; kind: "python", "process", "thread", or "note" for an annotation; function;
+ *and of a Python one file, line, first_line (null where not known) and, if it is, "line_approximate": true
  *	stack	frames: ids, outermost first; samples, of that stack alone
  *	end	samples, stacks, frames: how many there were, so that a file that was cut off shows
  *
@@ -82,7 +82,8 @@ static int write_jsonl(const struct profile *profile, enum group_by group, struc
 			add_frame(buf, &view, profile->strings, (uint32_t)id);
 		err = add_stacks(buf, &view, &count);
 		buf__addf(buf,
-			  "{\"type\":\"end\",\"samples\":%" PRIu64 ",\"stacks\":%" PRIu64 ",\"frames\":%zu}\n",
+			  "{\"type\":\"end\",\"samples\":%" PRIu64 ",\"stacks\":%" PRIu64
+			  ",\"frames\":%zu}\n",
 			  profile->samples, count, view.frames.frames.len);
 	}
 	view__free(&view);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * profile.proto of pprof (github.com/google/pprof/proto/profile.proto), gzipped. Two values a sample: their count, and
- * the CPU time in nanoseconds. A location is a line of a function. Processes and threads are labels ("process",
- * "thread"), not frames; "line: approximate" is a label of samples whose innermost line is. The one mapping stands for the command; it says that all has its names, so that no tool looks
- * for symbols in a binary. The metadata is the comment, as JSON.
+ * profile.proto of pprof (github.com/google/pprof/proto/profile.proto), gzipped. Two values a sample: their
+ * count, and the CPU time in nanoseconds. A location is a line of a function. Processes and threads are
+ * labels ("process", "thread"), not frames; "line: approximate" is a label of samples whose innermost line
+ * is. The one mapping stands for the command; it says that all has its names, so that no tool looks for
+ * symbols in a binary. The metadata is the comment, as JSON.
  */
 #include "out/protobuf.h"
 #include "out/words.h"
@@ -40,7 +41,13 @@ enum {
 };
 enum { LOCATION_ID = 1, LOCATION_MAPPING_ID = 2, LOCATION_LINE = 4 };
 enum { LINE_FUNCTION_ID = 1, LINE_LINE = 2 };
-enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILENAME = 4, FUNCTION_START_LINE = 5 };
+enum {
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2,
+	FUNCTION_SYSTEM_NAME = 3,
+	FUNCTION_FILENAME = 4,
+	FUNCTION_START_LINE = 5
+};
 
 #define THE_MAPPING 1
 
@@ -193,7 +200,8 @@ static void add_locations(struct encoder *encoder)
 static void add_mapping(struct encoder *encoder)
 {
 	protobuf__number(&encoder->message, MAPPING_ID, THE_MAPPING);
-	protobuf__number(&encoder->message, MAPPING_FILENAME, literal_id(encoder, encoder->profile->command ?: ""));
+	protobuf__number(&encoder->message, MAPPING_FILENAME,
+			 literal_id(encoder, encoder->profile->command ?: ""));
 	protobuf__number(&encoder->message, MAPPING_HAS_FUNCTIONS, true);
 	protobuf__number(&encoder->message, MAPPING_HAS_FILENAMES, true);
 	protobuf__number(&encoder->message, MAPPING_HAS_LINE_NUMBERS, true);
@@ -248,7 +256,8 @@ static int add_gzipped(const struct buf *in, struct buf *out)
 	unsigned char chunk[16384];
 	int result;
 
-	if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + GZIP, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + GZIP, MEMORY, Z_DEFAULT_STRATEGY) !=
+	    Z_OK)
 		return -ENOMEM;
 	do {
 		stream.next_out = chunk;

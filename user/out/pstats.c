@@ -4,12 +4,12 @@
  *
  *	(file, line of the def, name): (cc, nc, tt, ct, {caller: (nc, cc, tt, ct)})
  *
- * where a profiler that counts calls has primitive calls, calls, seconds in the function itself, seconds in it and
- * what it called. Here cc are the samples in which the function was executing and nc those in which it was anywhere
- * on the stack, each once, however deep the recursion; so the primitive calls of a file add up to its samples. The
- * format knows functions only, so the grouping does not matter. Annotations and roots are ("~", 0, text), as built-in
- * functions are for Python. A second object behind the first, which pstats does not read, is the metadata: JSON in a
- * str.
+ * where a profiler that counts calls has primitive calls, calls, seconds in the function itself, seconds in
+ *it and what it called. Here cc are the samples in which the function was executing and nc those in which it
+ *was anywhere on the stack, each once, however deep the recursion; so the primitive calls of a file add up to
+ *its samples. The format knows functions only, so the grouping does not matter. Annotations and roots are
+ *("~", 0, text), as built-in functions are for Python. A second object behind the first, which pstats does
+ *not read, is the metadata: JSON in a str.
  *
  * The format of marshal: Python/marshal.c of any CPython since 3.4, little-endian.
  */
@@ -47,7 +47,7 @@ struct edge {
 
 struct graph {
 	struct view view;
-	/* Functions by what stands in the file, so that none overwrites another one there. */
+	/* Functions, by what stands in the file, so that none overwrites another one there. */
 	struct frame_table keys;
 	uint32_t *key_of; /* frame of the view -> function */
 	struct weight *functions;
@@ -149,7 +149,8 @@ static int count(struct graph *graph)
 		uint32_t edge = edges[walk.node], function = graph->key_of[node->frame];
 
 		if (walk.entering) {
-			enter(&graph->functions[function], &functions_on[function], node->self, totals[walk.node]);
+			enter(&graph->functions[function], &functions_on[function], node->self,
+			      totals[walk.node]);
 			if (edge != NO_EDGE)
 				enter(&graph->edges.items[edge].weight, &edges_on[edge], node->self,
 				      totals[walk.node]);
@@ -170,7 +171,7 @@ static int count(struct graph *graph)
 static int open_graph(struct graph *graph, const struct profile *profile)
 {
 	static const struct view_size any = {0};
-	int err = view__init(&graph->view, profile, GROUP_FUNCTION, &any);
+	int err = view__init(&graph->view, profile, GROUP_LINE, &any);
 	size_t len;
 
 	if (!err)
@@ -277,7 +278,8 @@ static void add_key(struct buf *buf, struct graph *graph, const struct profile *
 	buf__free(&name);
 }
 
-static void add_callers(struct buf *buf, struct graph *graph, const struct profile *profile, uint32_t function)
+static void add_callers(struct buf *buf, struct graph *graph, const struct profile *profile,
+			uint32_t function)
 {
 	buf__addc(buf, MARSHAL_DICT);
 	for (uint32_t i = graph->edges_of[function]; i != NO_EDGE; i = graph->edges.items[i].next) {
@@ -293,7 +295,8 @@ static void add_callers(struct buf *buf, struct graph *graph, const struct profi
 	buf__addc(buf, MARSHAL_NULL);
 }
 
-static void add_function(struct buf *buf, struct graph *graph, const struct profile *profile, uint32_t function)
+static void add_function(struct buf *buf, struct graph *graph, const struct profile *profile,
+			 uint32_t function)
 {
 	const struct weight *weight = &graph->functions[function];
 

@@ -63,7 +63,8 @@ static void add_start(struct buf *buf, uint64_t realtime_ns)
 	time_t seconds = (time_t)(realtime_ns / 1000000000);
 	struct tm time;
 
-	if (realtime_ns && gmtime_r(&seconds, &time) && strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &time))
+	if (realtime_ns && gmtime_r(&seconds, &time) &&
+	    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &time))
 		add_string(buf, "start", text);
 	else
 		add_string(buf, "start", NULL);

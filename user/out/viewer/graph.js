@@ -139,14 +139,14 @@ class Graph {
 		if (text.length > fits)
 			text = `${Array.from(text.slice(0, 2 * fits)).slice(0, Math.max(fits - 1, 1)).join("")}…`;
 		if (/^[ -~…]*$/.test(text)) {
-			context.fillText(text, x + 3, y + ROW / 2);
+			context.fillText(text, x + 3, y + ROW / 2 + 0.5);
 			return;
 		}
 		context.save();
 		context.beginPath();
 		context.rect(x, y, width - 3, ROW);
 		context.clip();
-		context.fillText(text, x + 3, y + ROW / 2);
+		context.fillText(text, x + 3, y + ROW / 2 + 0.5);
 		context.restore();
 	}
 
