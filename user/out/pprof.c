@@ -11,6 +11,7 @@
 #include "out/writer.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -41,13 +42,8 @@ enum {
 };
 enum { LOCATION_ID = 1, LOCATION_MAPPING_ID = 2, LOCATION_LINE = 4 };
 enum { LINE_FUNCTION_ID = 1, LINE_LINE = 2 };
-enum {
-	FUNCTION_ID = 1,
-	FUNCTION_NAME = 2,
-	FUNCTION_SYSTEM_NAME = 3,
-	FUNCTION_FILENAME = 4,
-	FUNCTION_START_LINE = 5
-};
+/* The system name is left out: pprof would take a name that is equal to it for one of C++, and cut out "<module>". */
+enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_FILENAME = 4, FUNCTION_START_LINE = 5 };
 
 #define THE_MAPPING 1
 
@@ -56,6 +52,7 @@ static const struct view_size size = {.frame = 40, .stack = 24, .stack_frame = 3
 struct encoder {
 	const struct profile *profile;
 	struct view view;
+	bool *used;		      /* frames of the view that are locations: roots are none */
 	struct strtab *strings;	      /* of the file */
 	struct frame_table functions; /* frames without their lines */
 	struct buf *out;
@@ -134,8 +131,10 @@ static void add_sample(struct encoder *encoder, const struct view_stacks *stacks
 		roots++;
 	if (roots == stacks->depth)
 		roots--; /* a sample without locations would not be shown */
-	for (uint32_t i = stacks->depth; i-- > roots;)
+	for (uint32_t i = stacks->depth; i-- > roots;) {
 		protobuf__varint(&encoder->inner, (uint64_t)stacks->path[i] + 1);
+		encoder->used[stacks->path[i]] = true;
+	}
 	protobuf__message(&encoder->message, SAMPLE_LOCATION_ID, &encoder->inner);
 	protobuf__varint(&encoder->inner, stacks->weight);
 	protobuf__varint(&encoder->inner, profile__ns(encoder->profile, stacks->weight));
@@ -163,11 +162,8 @@ static void add_samples(struct encoder *encoder)
 
 static void add_function(struct encoder *encoder, const struct frame *function, uint64_t id)
 {
-	uint64_t name = name_id(encoder, function);
-
 	protobuf__number(&encoder->message, FUNCTION_ID, id);
-	protobuf__number(&encoder->message, FUNCTION_NAME, name);
-	protobuf__number(&encoder->message, FUNCTION_SYSTEM_NAME, name);
+	protobuf__number(&encoder->message, FUNCTION_NAME, name_id(encoder, function));
 	if (function->kind == FRAME_PYTHON)
 		protobuf__number(&encoder->message, FUNCTION_FILENAME, text_id(encoder, function->file));
 	protobuf__number(&encoder->message, FUNCTION_START_LINE, function->first_line);
@@ -181,6 +177,8 @@ static void add_locations(struct encoder *encoder)
 		uint32_t line = function.line, function_id;
 		size_t known = encoder->functions.frames.len;
 
+		if (!encoder->used[id])
+			continue;
 		function.line = 0;
 		function.approximate = false;
 		function_id = frame_table__add(&encoder->functions, &function);
@@ -237,8 +235,12 @@ static int encode(const struct profile *profile, enum group_by group, struct buf
 	struct encoder encoder = {.profile = profile, .out = out};
 
 	encoder.err = view__init(&encoder.view, profile, group, &size) ?: strtab__new(&encoder.strings);
+	encoder.used = calloc(encoder.view.frames.frames.len + 1, sizeof(*encoder.used));
+	if (!encoder.used)
+		encoder.err = -ENOMEM;
 	if (!encoder.err)
 		add_profile(&encoder);
+	free(encoder.used);
 	view__free(&encoder.view);
 	strtab__free(encoder.strings);
 	frame_table__free(&encoder.functions);

@@ -47,6 +47,7 @@ struct output {
 	char *final_path; /* path with links followed; NULL when written directly */
 	char *tmp_path;	  /* NULL when there is no temporary file */
 	int fd;		  /* -1 = not open */
+	bool replaces;	  /* a file that was there before */
 	bool written;	  /* at least once, in full */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What boxes are filled with. Texts in them are nearly black on light boxes, nearly white on dark ones, so every fill
- * keeps to a lightness: at least 70 % in the light theme, at most 34 % in the dark one.
+ * keeps to a lightness: at least 70 % in the light theme, at most 26 % in the dark one.
  */
 
 const KIND_COLORS = {
@@ -13,7 +13,7 @@ const KIND_COLORS = {
 
 const THEMES = {
 	light: {text: "#111114", page: "#ffffff", edge: "#ffffff", light: [74, 84], rest: "#c9c9d0", match: "#f08cf0", mark: "#0b57d0"},
-	dark: {text: "#f6f6fa", page: "#16171b", edge: "#16171b", light: [24, 33], rest: "#3d3f47", match: "#8a1f8a", mark: "#8ab4f8"},
+	dark: {text: "#f6f6fa", page: "#16171b", edge: "#16171b", light: [18, 26], rest: "#3d3f47", match: "#8a1f8a", mark: "#8ab4f8"},
 };
 
 function hash(text) {

@@ -6,6 +6,8 @@
 
 const DEFAULTS = {q: "", by: "function", scope: "0", zoom: "0", inverted: "0", flipped: "0", color: "module", fn: "-1", sort: "self"};
 
+const NAME_MAX = 200; /* characters of a name where there is little room */
+
 const $ = id => document.getElementById(id);
 const profile = new Profile(JSON.parse($("profile").textContent));
 $("profile").remove();
@@ -142,11 +144,16 @@ function showFunction(fn, zoom) {
 	showLines(profile, $("lines-body"), countLines(profile, fn, isIn));
 }
 
-function describe(id) {
-	const fn = tree.functionOf(id), place = tree.place(id);
+function cut(text, length) {
+	return text.length > length ? `${text.slice(0, length / 2)}…${text.slice(-length / 2)}` : text;
+}
+
+/* Names and figures; texts that are longer than that lose their middle. */
+function describe(id, length = Infinity) {
+	const fn = tree.functionOf(id), place = cut(tree.place(id), length);
 	const module = fn >= 0 && profile.functions.kind[fn] === KIND_PYTHON ? ` · ${colors.moduleOfFunction[fn].name}` : "";
 	const of = graph.zoom && tree.total[graph.zoom] ? `, ${(100 * tree.total[id] / tree.total[graph.zoom]).toFixed(1)} % of the zoom` : "";
-	return `${tree.name(id)}${place && ` (${place})`}${module}\n` +
+	return `${cut(tree.name(id), length)}${place && ` (${place})`}${module}\n` +
 		`total ${profile.weight(tree.total[id])}${of}; self ${profile.weight(tree.self[id])}`;
 }
 
@@ -170,19 +177,19 @@ function useTheme() {
 function describeRun() {
 	const run = profile.metadata, notes = [];
 	document.title = $("title").textContent = run.command || "Flame graph";
-	$("summary").textContent = [`${run.samples.toLocaleString("en")} samples`,
+	$("summary").textContent = [counted(run.samples, "samples"),
 		`${(run.samples * run.period_ns / 1e9).toLocaleString("en", {maximumFractionDigits: 3})} s of CPU time`,
 		run.duration_s && `in ${run.duration_s.toFixed(1)} s`, run.rate_hz && `at ${run.rate_hz} Hz`,
 		run.engine && `${run.engine} engine`, run.start].filter(Boolean).join(" · ");
 	if (run.lost)
-		notes.push(`${run.lost.toLocaleString("en")} samples were lost and are not shown.`);
+		notes.push(`Not shown, as lost: ${counted(run.lost, "samples")}.`);
 	if (run.truncated)
-		notes.push(`${run.truncated.toLocaleString("en")} samples have no base, under [truncated].`);
+		notes.push(`Without a base, under [truncated]: ${counted(run.truncated, "samples")}.`);
 	if (run.unverified)
-		notes.push(`${run.unverified.toLocaleString("en")} samples have no verified callers.`);
+		notes.push(`Without their callers, which could not be verified: ${counted(run.unverified, "samples")}.`);
 	if (run.pruned)
-		notes.push(`${profile.weight(run.pruned)} of ${run.pruned_stacks.toLocaleString("en")} small stacks are summed up as ` +
-			"[pruned], so that this file is not too large.");
+		notes.push(`Summed up as [pruned], so that this file is not too large: ${profile.weight(run.pruned)} of ` +
+			`${counted(run.pruned_stacks, "stacks")}.`);
 	$("notes").textContent = notes.join(" ");
 	$("notes").hidden = !notes.length;
 	for (const name in run) {
@@ -253,7 +260,7 @@ function showTooltip(event, id) {
 	tip.hidden = id < 0;
 	if (id < 0)
 		return;
-	tip.textContent = describe(id);
+	tip.textContent = describe(id, NAME_MAX);
 	const x = event.clientX - box.left + 14, y = event.clientY - box.top + 18;
 	tip.style.left = `${Math.max(0, Math.min(x, box.width - tip.offsetWidth - 4))}px`;
 	tip.style.top = `${y + tip.offsetHeight < box.height ? y : Math.max(0, y - tip.offsetHeight - 30)}px`;

@@ -8,6 +8,11 @@ const KIND_PYTHON = 0;
 const KIND_PROCESS = 2;
 const KIND_THREAD = 3;
 
+/* "1 sample", "2 samples"; `name` is the plural. */
+function counted(number, name) {
+	return `${number.toLocaleString("en")} ${number === 1 ? name.replace(/s$/, "") : name}`;
+}
+
 class Profile {
 	constructor(data) {
 		this.metadata = data.metadata;
@@ -67,7 +72,7 @@ class Profile {
 	/* "12.5 % (61 samples, 0.616 s)" */
 	weight(weight) {
 		const seconds = `${(weight * this.unit.ns / 1e9).toLocaleString("en", {maximumFractionDigits: 3})} s`;
-		return `${this.share(weight)} (${weight.toLocaleString("en")} ${this.unit.name}, ${seconds})`;
+		return `${this.share(weight)} (${counted(weight, this.unit.name)}, ${seconds})`;
 	}
 
 	share(weight) {
