@@ -214,6 +214,7 @@ static inline void make_profile(struct profile *profile, const char *name)
 	profile->account = (struct account){.engine = "bpf",
 					    .end = "duration over",
 					    .rate_hz = 99,
+					    .processes = strcmp(name, "threads") ? 1 : 3,
 					    .cpu_ns = 1010101010,
 					    .lost = 3,
 					    .truncated = 2,

@@ -206,6 +206,7 @@ def test_lines(browser):
 def test_threads(browser):
     view = View(browser, "threads")
     options = view.page.run("[...document.getElementById('scope').options].map(o => o.textContent)")
+    equal("title", view.text("title"), "python3 shop.py and 2 more processes")
     equal("scopes", (len(options), options[:3]), (11, ["all", "all, merged", "process 102 (python3 worker.py), 51.1 %"]))
     view.choose("scope", view.page.run("document.getElementById('scope').options[2].value"))
     check("total 51.1 % (48 samples" in view.text("status"), "one process", view.text("status"))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What reads the files elsewhere reads them: pstats of every Python, json, pprof (tests/readers.py), and a browser, in
- * which the page is used as a person would (tests/viewer.py). Of profiles that no process made, and of a process. What
- * the files hold to the byte is the business of tests/unit/test_formats.c.
+ * What reads the files elsewhere reads them: pstats of every Python, json, pprof (tests/readers.py), and a
+ * browser, in which the page is used as a person would (tests/viewer.py). Of profiles that no process made,
+ * and of a process. What the files hold to the byte is the business of tests/unit/test_formats.c.
  */
 #include "harness.h"
 
@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #define FORMATS 6
-static const char *const formats[FORMATS] = {"flamegraph", "collapsed", "pstats", "speedscope", "pprof", "jsonl"};
+static const char *const formats[FORMATS] = {"flamegraph", "collapsed", "pstats",
+					     "speedscope", "pprof",	"jsonl"};
 static const char *const suffixes[FORMATS] = {"html", "collapsed", "pstats", "json", "pb.gz", "jsonl"};
 
 /* Runs a command to its end, which has to be a good one. */
@@ -32,8 +33,8 @@ static void make_file(const char *folder, const char *name, size_t format)
 {
 	char program[CHILD_PATH], path[CHILD_PATH];
 
-	snprintf(program, sizeof(program), "%.*s/profiles", (int)(strrchr(profiler_path(), '/') - profiler_path()),
-		 profiler_path());
+	snprintf(program, sizeof(program), "%.*s/profiles",
+		 (int)(strrchr(profiler_path(), '/') - profiler_path()), profiler_path());
 	snprintf(path, sizeof(path), "%s/%s.%s", folder, name, suffixes[format]);
 	run_well(program, name, formats[format], path);
 }
@@ -88,11 +89,12 @@ EACH_OF(supported_pythons, formats, pstats)
 	make_file(folder, "hostile", 2);
 	for (int i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%s/readers.py", inside);
-		child = start_python(python, (const char *const[]){path, inside, i ? "hostile" : "shop", "pstats", NULL});
+		child = start_python(
+			python, (const char *const[]){path, inside, i ? "hostile" : "shop", "pstats", NULL});
 		check(child__wait(child, 60) && child__code(child) == 0, "%s: %s%s", python->version,
 		      child__out(child), child__err(child));
-		check(!strcmp(child__out(child), i ? "pstats 176 1777777760\n" : "pstats 100 1010101000\n"), "%s: %s",
-		      python->version, child__out(child));
+		check(!strcmp(child__out(child), i ? "pstats 176 1777777760\n" : "pstats 100 1010101000\n"),
+		      "%s: %s", python->version, child__out(child));
 	}
 }
 
@@ -116,21 +118,26 @@ LIVE_TEST(formats, of_a_process)
 	start_threads();
 	for (size_t format = 0; format < FORMATS; format++)
 		snprintf(paths[format], CHILD_PATH, "%s/x.%s", folder, suffixes[format]);
-	run = profiler__finish(profiler("-p", pid_text, "-d", "1", "-r", "499", "-q", "-t", "--by", "process", "-o", paths[0],
-					"-o", paths[1], "-o", paths[2], "-o", paths[3], "-o", paths[4], "-o", paths[5]),
+	run = profiler__finish(profiler("-p", pid_text, "-d", "1", "-r", "499", "-q", "-t", "--by", "process",
+					"-o", paths[0], "-o", paths[1], "-o", paths[2], "-o", paths[3], "-o",
+					paths[4], "-o", paths[5]),
 			       paths[1]);
-	check(run->code == 0 && run->report.samples > 50, "exit code %d, %g samples", run->code, run->report.samples);
+	check(run->code == 0 && run->report.samples > 50, "exit code %d, %g samples", run->code,
+	      run->report.samples);
 	snprintf(want, sizeof(want), "html %.0f ", run->report.samples);
 	word = run_well("python3", "tests/readers.py", folder, "x");
 	check(strstr(word, want), "not %s but %s", want, word);
 	word = read_text(paths[5]);
 	check(strstr(word, by_readv() ? "\"engine\": \"readv\"" : "\"engine\": \"bpf\"") &&
-		      strstr(word, "\"end\": \"duration over\", \"start\": \"2") && strstr(word, "\"rate_hz\": 499"),
+		      strstr(word, "\"end\": \"duration over\", \"start\": \"2") &&
+		      strstr(word, "\"rate_hz\": 499"),
 	      "metadata: %.600s", word);
-	check(strstr(word, "\"kind\":\"process\"") && strstr(word, "\"kind\":\"thread\""), "no roots: %.600s", word);
+	check(strstr(word, "\"kind\":\"process\"") && strstr(word, "\"kind\":\"thread\""), "no roots: %.600s",
+	      word);
 }
 
-/* Those that are texts may go to stdout, whose reader may have seen enough; none hides that a device is full. */
+/* Those that are texts may go to stdout, whose reader may have seen enough; none hides that a device is full.
+ */
 LIVE_TEST(formats, streams)
 {
 	struct run *run;
@@ -140,14 +147,16 @@ LIVE_TEST(formats, streams)
 		bool binary = !strcmp(formats[format], "pstats") || !strcmp(formats[format], "pprof");
 		const char *begin = !strcmp(formats[format], "flamegraph") ? "<!DOCTYPE html>" : "{";
 
-		run = profiler_run("-p", pid_text, "-d", "0.2", "-r", "499", "--format", formats[format], "-o", "-");
+		run = profiler_run("-p", pid_text, "-d", "0.2", "-r", "499", "--format", formats[format],
+				   "-o", "-");
 		check(run->code == 0, "%s: exit code %d", formats[format], run->code);
-		check(binary || !strcmp(formats[format], "collapsed") || !strncmp(run->out, begin, strlen(begin)),
+		check(binary || !strcmp(formats[format], "collapsed") ||
+			      !strncmp(run->out, begin, strlen(begin)),
 		      "%s: %.80s", formats[format], run->out);
-		run = profiler_run("-p", pid_text, "-d", "0.2", "-r", "499", "-q", "--format", formats[format], "-o",
-				   "/dev/full");
-		check(run->code == 1 && strstr(run->err, "No space"), "%s: exit code %d: %s", formats[format], run->code,
-		      run->err);
+		run = profiler_run("-p", pid_text, "-d", "0.2", "-r", "499", "-q", "--format",
+				   formats[format], "-o", "/dev/full");
+		check(run->code == 1 && strstr(run->err, "No space"), "%s: exit code %d: %s", formats[format],
+		      run->code, run->err);
 	}
 }
 
@@ -156,7 +165,8 @@ LIVE_TEST(formats, streams)
 /* Debian's, Fedora's, Google's. */
 static const char *browser(void)
 {
-	static const char *const names[] = {"/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"};
+	static const char *const names[] = {"/usr/bin/chromium", "/usr/bin/chromium-browser",
+					    "/usr/bin/google-chrome"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!access(names[i], X_OK))

@@ -23,6 +23,7 @@ struct account {
 	const char *engine; /* static; NULL: nothing is known, as in tests */
 	const char *end;    /* why it ended; static; NULL: it goes on */
 	uint32_t rate_hz;   /* asked */
+	uint64_t processes; /* Pythons that were profiled */
 	uint64_t cpu_ns;    /* that the processes used; 0: not known */
 #define FIELD(name, meaning) uint64_t name;
 	ACCOUNT_COUNTS(FIELD)

@@ -82,7 +82,8 @@ void words__metadata(struct buf *buf, const struct profile *profile, const struc
 	const struct account *account = &profile->account;
 
 	buf__adds(buf, "{\"program\": \"pybpfprof\", \"version\": \"" PYBPFPROF_VERSION "\"");
-	add_string(buf, "command", profile->command);
+	add_string(buf, "command", profile->command && *profile->command ? profile->command : NULL);
+	add_number(buf, "processes", account->processes);
 	add_string(buf, "engine", account->engine);
 	add_string(buf, "end", account->end);
 	add_start(buf, profile->start_realtime_ns);

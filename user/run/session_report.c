@@ -163,6 +163,7 @@ void session_account(struct session *session)
 	session->profile.account = (struct account){
 		.engine = report.engine,
 		.rate_hz = report.rate_hz,
+		.processes = report.process_count + report.past.pythons,
 		.cpu_ns = report.cpu_unknown ? 0 : report__target_cpu_ns(&report),
 		.lost = report__lost(&report),
 		.truncated = counts->truncated,

@@ -176,7 +176,8 @@ function useTheme() {
 
 function describeRun() {
 	const run = profile.metadata, notes = [];
-	document.title = $("title").textContent = run.command || "Flame graph";
+	const others = run.processes > 1 ? ` and ${counted(run.processes - 1, "more processes")}` : "";
+	document.title = $("title").textContent = run.command ? run.command + others : "Flame graph";
 	$("summary").textContent = [counted(run.samples, "samples"),
 		`${(run.samples * run.period_ns / 1e9).toLocaleString("en", {maximumFractionDigits: 3})} s of CPU time`,
 		run.duration_s && `in ${run.duration_s.toFixed(1)} s`, run.rate_hz && `at ${run.rate_hz} Hz`,

@@ -8,9 +8,9 @@ const KIND_PYTHON = 0;
 const KIND_PROCESS = 2;
 const KIND_THREAD = 3;
 
-/* "1 sample", "2 samples"; `name` is the plural. */
+/* "1 sample", "2 samples", "1 process"; `name` is the plural. */
 function counted(number, name) {
-	return `${number.toLocaleString("en")} ${number === 1 ? name.replace(/s$/, "") : name}`;
+	return `${number.toLocaleString("en")} ${number === 1 ? name.replace(/sses$/, "ss").replace(/([^s])s$/, "$1") : name}`;
 }
 
 class Profile {
