@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Opens pages in headless Chromium, by the protocol of its developer tools over a pipe; nothing but Python is needed.
+"""Opens pages in headless Chromium, by the protocol of its developer tools over a pipe; nothing but Python is
+needed.
 
     with Browser("/usr/bin/chromium", folder) as browser:
         page = browser.open("/path/x.html", width=1200, height=800)
         page.run("document.title")
+
 """
 
 import base64
@@ -13,8 +15,18 @@ import select
 import subprocess
 import time
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe"]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+]
 
 
 class Browser:
@@ -32,9 +44,14 @@ class Browser:
             os.dup2(a, 3)
             os.dup2(b, 4)
 
-        self.process = subprocess.Popen([program, *FLAGS, "--user-data-dir=" + folder, "about:blank"], preexec_fn=numbers,
-                                        close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [program, *FLAGS, "--user-data-dir=" + folder, "about:blank"],
+            preexec_fn=numbers,
+            close_fds=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_child)
         os.close(from_child)
 
@@ -91,9 +108,17 @@ class Page:
         self.browser, self.session = browser, session
         for domain in "Page", "Runtime", "Network", "Log":
             self.call(domain + ".enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch)
-        self.call("Emulation.setEmulatedMedia",
-                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=touch,
+        )
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
         if touch:
             self.call("Emulation.setTouchEmulationEnabled", enabled=True)
         self.go(address)
@@ -141,12 +166,19 @@ class Page:
             file.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def own(self, method):
-        return [event["params"] for event in self.browser.events
-                if event.get("sessionId") == self.session and event.get("method") == method]
+        return [
+            event["params"]
+            for event in self.browser.events
+            if event.get("sessionId") == self.session and event.get("method") == method
+        ]
 
     @property
     def errors(self):
-        entries = [entry["entry"]["text"] for entry in self.own("Log.entryAdded") if entry["entry"]["level"] == "error"]
+        entries = [
+            entry["entry"]["text"]
+            for entry in self.own("Log.entryAdded")
+            if entry["entry"]["level"] == "error"
+        ]
         return entries + [str(event["exceptionDetails"]) for event in self.own("Runtime.exceptionThrown")]
 
     @property

@@ -19,5 +19,5 @@ with tempfile.TemporaryDirectory() as scratch, Browser(program, scratch) as brow
         page.call("Page.reload")
         drawn = None
         while drawn is None:
-            drawn = page.run("document.readyState === 'complete' ? performance.getEntriesByName('drawn')[0]?.startTime : null")
+            drawn = page.run("performance.getEntriesByName('drawn')[0]?.startTime ?? null")
         print("%.0f" % drawn)

@@ -3,10 +3,10 @@
 
     readers.py FOLDER NAME [FORMAT...]
 
-of NAME.html, .collapsed, .pstats, .json, .pb.gz, .jsonl (default: all). pstats loads its file itself; a page's profile and
-the other JSON are read by json, and the file of pprof by its published schema and, where there is one, `go tool pprof`.
-Prints "FORMAT SAMPLES NANOSECONDS" for each, so that runs by several Pythons can be compared; exit 1 if something is
-wrong. Runs on Python 3.8 and later.
+of NAME.html, .collapsed, .pstats, .json, .pb.gz, .jsonl (default: all). pstats loads its file itself; a
+page's profile and the other JSON are read by json, and the file of pprof by its published schema and, where
+there is one, `go tool pprof`. Prints "FORMAT SAMPLES NANOSECONDS" for each, so that runs by several Pythons
+can be compared; exit 1 if something is wrong. Runs on Python 3.8 and later.
 """
 
 import collections
@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 Read = collections.namedtuple("Read", "samples ns selves metadata")
-# selves: {(function, file): samples in which it was executing}; metadata: None where a format has no place for it
+# selves: {(function, file): samples in which it was executing}; metadata: None where there is no place for it
 
 
 def fail(*words):
@@ -56,7 +56,12 @@ def read_pstats(path):
     selves, ns = collections.Counter(), 0.0
     for (file, line, function), (own, total, own_s, total_s, callers) in stats.stats.items():
         need(own <= total and own_s <= total_s, path, "has more of itself than in all:", function)
-        need(abs(total_s - total * metadata["period_ns"] / 1e9) < 1e-6, path, "seconds and samples differ:", function)
+        need(
+            abs(total_s - total * metadata["period_ns"] / 1e9) < 1e-6,
+            path,
+            "seconds and samples differ:",
+            function,
+        )
         need(total <= metadata["samples"], path, "has a function in more samples than there are:", function)
         for caller, (calls, own_calls, _, _) in callers.items():
             need(caller in stats.stats, path, "has a caller that is no function:", caller)
@@ -75,8 +80,14 @@ def read_speedscope(path):
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
     need(data["$schema"] == "https://www.speedscope.app/file-format-schema.json", path, "$schema")
-    profile, = data["profiles"]
-    need(profile["type"] == "sampled" and profile["unit"] == "nanoseconds", path, "is", profile["type"], profile["unit"])
+    (profile,) = data["profiles"]
+    need(
+        profile["type"] == "sampled" and profile["unit"] == "nanoseconds",
+        path,
+        "is",
+        profile["type"],
+        profile["unit"],
+    )
     need(len(profile["samples"]) == len(profile["weights"]), path, "has not a weight for each sample")
     need(profile["endValue"] == sum(profile["weights"]), path, "ends at", profile["endValue"])
     frames, period = data["shared"]["frames"], data["pybpfprof"]["period_ns"]
@@ -102,7 +113,12 @@ def read_jsonl(path):
             selves[leaf["function"], leaf.get("file", "")] += line["samples"]
             stacks += 1
     metadata, end = lines[0]["metadata"], lines[-1]
-    need(end == {"type": "end", "samples": sum(selves.values()), "stacks": stacks, "frames": len(frames)}, path, "ends with", end)
+    need(
+        end == {"type": "end", "samples": sum(selves.values()), "stacks": stacks, "frames": len(frames)},
+        path,
+        "ends with",
+        end,
+    )
     return Read(end["samples"], end["samples"] * metadata["period_ns"], selves, metadata)
 
 
@@ -111,7 +127,9 @@ def read_page(path):
         page = file.read()
     data = json.loads(re.search('<script type="application/json" id="profile">(.*?)</script>', page, re.S)[1])
     texts, functions, frames, nodes = data["texts"], data["functions"], data["frames"], data["nodes"]
-    need(len(nodes["frame"]) == len(nodes["back"]) == len(nodes["self"]), path, "has nodes of several lengths")
+    need(
+        len(nodes["frame"]) == len(nodes["back"]) == len(nodes["self"]), path, "has nodes of several lengths"
+    )
     selves = collections.Counter()
     for number, (frame, back, own) in enumerate(zip(nodes["frame"], nodes["back"], nodes["self"]), 1):
         need(1 <= back <= number, path, "has a parent", back, "before", number)
@@ -145,7 +163,7 @@ def fields(message):
             need(tag & 7 == 2, "a field of kind", tag & 7)
             length = varint()
             need(at + length <= len(message), "a field that is cut off")
-            yield tag >> 3, message[at:at + length]
+            yield tag >> 3, message[at : at + length]
             at += length
 
 
@@ -181,7 +199,9 @@ def read_pprof(path):
         leaf = locations[packed(dict(sample)[1])[0]]
         selves[leaf] += values[0]
         ns += values[1]
-        labels |= {tuple(texts[value] for _, value in fields(label)) for number, label in sample if number == 3}
+        labels |= {
+            tuple(texts[value] for _, value in fields(label)) for number, label in sample if number == 3
+        }
     single = dict(profile)
     metadata = json.loads(texts[single[13]])
     need(single[12] == metadata["period_ns"] and texts[single[14]] == "cpu", path, "period", single[12])
@@ -194,18 +214,32 @@ def read_pprof(path):
 def read_by_pprof(path, samples, ns, functions):
     if not shutil.which("go"):
         return
-    raw = subprocess.run(["go", "tool", "pprof", "-raw", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    raw = subprocess.run(
+        ["go", "tool", "pprof", "-raw", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     need(raw.returncode == 0, "go tool pprof:", raw.stderr)
     values = re.findall(r"^ +(\d+) +(\d+): [\d ]+$", raw.stdout, re.M)
-    need(sum(int(count) for count, _ in values) == samples, path, "go tool pprof has",
-         sum(int(count) for count, _ in values), "samples and not", samples)
+    need(
+        sum(int(count) for count, _ in values) == samples,
+        path,
+        "go tool pprof has",
+        sum(int(count) for count, _ in values),
+        "samples and not",
+        samples,
+    )
     need(sum(int(value) for _, value in values) == ns, path, "go tool pprof has another time")
     for function, file in functions:
         need(" M=1 %s %s:" % (function, file) in raw.stdout, path, "go tool pprof has no", function[:100])
 
 
-READERS = {"html": read_page, "collapsed": read_collapsed, "pstats": read_pstats, "json": read_speedscope, "pb.gz": read_pprof,
-           "jsonl": read_jsonl}
+READERS = {
+    "html": read_page,
+    "collapsed": read_collapsed,
+    "pstats": read_pstats,
+    "json": read_speedscope,
+    "pb.gz": read_pprof,
+    "jsonl": read_jsonl,
+}
 _, folder, name, *formats = sys.argv
 first = None
 for suffix in formats or READERS:
@@ -213,8 +247,14 @@ for suffix in formats or READERS:
     print(suffix, read.samples, read.ns if read.ns is not None else "-")
     first = first or read
     need(read.samples == first.samples, suffix, "has", read.samples, "samples, and others", first.samples)
-    need(read.ns is None or first.ns is None or abs(read.ns - first.ns) < 1e-6 * first.ns + 1, suffix, "has", read.ns,
-         "ns, and others", first.ns)
+    need(
+        read.ns is None or first.ns is None or abs(read.ns - first.ns) < 1e-6 * first.ns + 1,
+        suffix,
+        "has",
+        read.ns,
+        "ns, and others",
+        first.ns,
+    )
     if read.metadata:
         need(read.metadata["samples"] == read.samples, suffix, "says that it has", read.metadata["samples"])
         known = first.metadata or read.metadata
@@ -228,4 +268,9 @@ for suffix in formats or READERS:
     first = read if suffix == (formats or list(READERS))[0] else first
     if not (read.metadata or {}).get("pruned") and not (first.metadata or {}).get("pruned"):
         different = {key for key in read.selves | first.selves if read.selves[key] != first.selves[key]}
-        need(not different, suffix, "differs in", [(key, read.selves[key], first.selves[key]) for key in different][:5])
+        need(
+            not different,
+            suffix,
+            "differs in",
+            [(key, read.selves[key], first.selves[key]) for key in different][:5],
+        )

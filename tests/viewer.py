@@ -3,8 +3,8 @@
 
     viewer.py BROWSER FOLDER TEST [PICTURES]
 
-FOLDER has what `profiles` of made.h makes: tiny.html, shop.html, threads.html, hostile.html, 100000.html; with a folder
-for PICTURES, screenshots are left there. Prints what is wrong; exit 1 then.
+FOLDER has the pages that the TEST looks at, as `profiles` makes them of made.h: NAME.html. With a folder for
+PICTURES, screenshots are left there. Prints what is wrong; exit 1 then.
 """
 
 import os
@@ -38,7 +38,9 @@ class View:
         return self.page.run("document.getElementById('%s').textContent" % name)
 
     def box(self):
-        return self.page.run("(r => [r.x, r.y, r.width, r.height])(document.getElementById('canvas').getBoundingClientRect())")
+        return self.page.run(
+            "(r => [r.x, r.y, r.width, r.height])(document.getElementById('canvas').getBoundingClientRect())"
+        )
 
     def at(self, share, row):
         """Where a row of boxes is, at a share of the width."""
@@ -46,17 +48,26 @@ class View:
         return x + share * width, y + row * ROW + ROW / 2
 
     def choose(self, name, value):
-        self.page.run("(e => { e.value = '%s'; e.dispatchEvent(new Event('change')); })(document.getElementById('%s'))"
-                      % (value, name))
+        self.page.run(
+            "(e => { e.value = '%s'; e.dispatchEvent(new Event('change')); })(document.getElementById('%s'))"
+            % (value, name)
+        )
         self.page.settle()
 
     def search(self, text):
-        self.page.run("(e => { e.value = %r; e.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
-                      % text)
+        self.page.run(
+            "(e => { e.value = %r; e.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
+            % text
+        )
         self.page.settle()
 
     def press(self, name):
         self.page.run("document.getElementById('%s').click()" % name)
+        self.page.settle()
+
+    def choose_function(self, name):
+        buttons = "[...document.querySelectorAll('#functions-body button')]"
+        self.page.run("%s.find(b => b.textContent === '%s').click()" % (buttons, name))
         self.page.settle()
 
     def focus(self):
@@ -64,7 +75,9 @@ class View:
 
     def rows(self, body):
         """Of a table: the texts of its cells."""
-        return self.page.run("[...document.getElementById('%s').rows].map(r => [...r.cells].map(c => c.textContent))" % body)
+        return self.page.run(
+            "[...document.getElementById('%s').rows].map(r => [...r.cells].map(c => c.textContent))" % body
+        )
 
     def fragment(self):
         return self.page.run("location.hash")
@@ -81,8 +94,16 @@ class View:
 def test_figures(browser):
     view = View(browser, "shop")
     equal("title", view.text("title"), "python3 shop.py")
-    check("100 samples" in view.text("summary") and "1.01 s" in view.text("summary"), "summary", view.text("summary"))
-    check("as lost: 3 samples." in view.text("notes") and "verified: 1 sample." in view.text("notes"), "notes", view.text("notes"))
+    check(
+        "100 samples" in view.text("summary") and "1.01 s" in view.text("summary"),
+        "summary",
+        view.text("summary"),
+    )
+    check(
+        "as lost: 3 samples." in view.text("notes") and "verified: 1 sample." in view.text("notes"),
+        "notes",
+        view.text("notes"),
+    )
     check("total 100.0 % (100 samples, 1.01 s)" in view.text("status"), "status", view.text("status"))
     rows = {row[2]: row[:2] for row in view.rows("functions-body")}
     equal("raw_decode", rows["raw_decode/usr/lib/python3.12/json/decoder.py:345"], ["40.0 %", "40.0 %"])
@@ -91,7 +112,11 @@ def test_figures(browser):
     equal("first row", view.rows("functions-body")[0][2][:10], "raw_decode")
     view.page.run("document.querySelector('[data-sort=total]').click()")
     equal("first row by total", view.rows("functions-body")[0][2][:8], "<module>")
-    check("period ns" in view.text("metadata") and "99" in view.text("metadata"), "metadata", view.text("metadata"))
+    check(
+        "period ns" in view.text("metadata") and "99" in view.text("metadata"),
+        "metadata",
+        view.text("metadata"),
+    )
     view.picture("light")
     view.check_quiet()
 
@@ -99,9 +124,14 @@ def test_figures(browser):
 def test_zoom(browser):
     view = View(browser, "shop")
     view.page.click(*view.at(0.1, 3))  # JSONDecoder.decode
-    check(view.text("status").startswith("JSONDecoder.decode (/usr/lib/python3.12/json/decoder.py:338) · json\n"
-                                         "total 50.0 % (50 samples, 0.505 s), 100.0 % of the zoom; self 10.0 %"),
-          "click", view.text("status"))
+    check(
+        view.text("status").startswith(
+            "JSONDecoder.decode (/usr/lib/python3.12/json/decoder.py:338) · json\n"
+            "total 50.0 % (50 samples, 0.505 s), 100.0 % of the zoom; self 10.0 %"
+        ),
+        "click",
+        view.text("status"),
+    )
     check("zoom=" in view.fragment(), "fragment", view.fragment())
     equal("table in the zoom", len(view.rows("functions-body")), 2)
     view.page.click(*view.at(0.95, 3))  # the box has all the width now
@@ -114,7 +144,9 @@ def test_zoom(browser):
         view.page.key(key)
     check(view.text("status").startswith("total (/srv/shop/tree.py:8)"), "arrows", view.text("status"))
     view.page.key("Enter")
-    check(view.text("status").startswith("total") and "zoom=" in view.fragment(), "Enter", view.text("status"))
+    check(
+        view.text("status").startswith("total") and "zoom=" in view.fragment(), "Enter", view.text("status")
+    )
     fragment = view.fragment()
     view.page.key("Escape")
     equal("after Escape", view.fragment(), "")
@@ -151,12 +183,21 @@ def test_search(browser):
 def test_views(browser):
     view = View(browser, "shop")
     view.press("inverted")
-    equal("pressed", view.page.run("document.getElementById('inverted').getAttribute('aria-pressed')"), "true")
+    equal(
+        "pressed", view.page.run("document.getElementById('inverted').getAttribute('aria-pressed')"), "true"
+    )
     view.page.click(*view.at(0.1, 1))
-    check(view.text("status").startswith("raw_decode") and "total 40.0 %" in view.text("status"), "callers", view.text("status"))
+    check(
+        view.text("status").startswith("raw_decode") and "total 40.0 %" in view.text("status"),
+        "callers",
+        view.text("status"),
+    )
     view.page.click(*view.at(0.1, 2))
-    check(view.text("status").startswith("JSONDecoder.decode") and "total 40.0 %" in view.text("status"), "its caller",
-          view.text("status"))
+    check(
+        view.text("status").startswith("JSONDecoder.decode") and "total 40.0 %" in view.text("status"),
+        "its caller",
+        view.text("status"),
+    )
     view.search("total")
     equal("matched among callers", view.text("matched"), "27.0 % (27 samples, 0.273 s) match")
     view.picture("callers")
@@ -170,8 +211,11 @@ def test_views(browser):
     view.press("flipped")
     view.choose("by", "function")
     view.page.click(*view.at(0.1, 2))
-    check("serve (/srv/shop/main.py:60)" in view.text("status") and "total 82.0 %" in view.text("status"), "functions",
-          view.text("status"))
+    check(
+        "serve (/srv/shop/main.py:60)" in view.text("status") and "total 82.0 %" in view.text("status"),
+        "functions",
+        view.text("status"),
+    )
     view.choose("color", "self")
     check("by=function" in view.fragment() and "color=self" in view.fragment(), "fragment", view.fragment())
     view.picture("self")
@@ -180,16 +224,16 @@ def test_views(browser):
 
 def test_lines(browser):
     view = View(browser, "shop")
-    view.page.run("[...document.querySelectorAll('#functions-body button')].find(b => b.textContent === 'serve').click()")
-    view.page.settle()
+    view.choose_function("serve")
     equal("lines of serve", view.rows("lines-body"), [["61", "0.0 %", "75.0 %"], ["64", "0.0 %", "7.0 %"]])
     equal("title", view.text("lines-title"), "Lines of serve /srv/shop/main.py:60")
     view.picture("lines")
     view.press("lines-close")
     equal("closed", view.page.run("document.getElementById('lines').hidden"), True)
-    view.page.run("[...document.querySelectorAll('#functions-body button')].find(b => b.textContent === 'total').click()")
-    view.page.settle()
-    equal("lines with recursion", view.rows("lines-body"), [["6", "20.0 %", "20.0 %"], ["8", "7.0 %", "27.0 %"]])
+    view.choose_function("total")
+    equal(
+        "lines with recursion", view.rows("lines-body"), [["6", "20.0 %", "20.0 %"], ["8", "7.0 %", "27.0 %"]]
+    )
     view.focus()
     view.page.key("Escape")
     view.page.key("ArrowDown")
@@ -207,17 +251,28 @@ def test_threads(browser):
     view = View(browser, "threads")
     options = view.page.run("[...document.getElementById('scope').options].map(o => o.textContent)")
     equal("title", view.text("title"), "python3 shop.py and 2 more processes")
-    equal("scopes", (len(options), options[:3]), (11, ["all", "all, merged", "process 102 (python3 worker.py), 51.1 %"]))
+    equal(
+        "scopes",
+        (len(options), options[:3]),
+        (11, ["all", "all, merged", "process 102 (python3 worker.py), 51.1 %"]),
+    )
     view.choose("scope", view.page.run("document.getElementById('scope').options[2].value"))
     check("total 51.1 % (48 samples" in view.text("status"), "one process", view.text("status"))
     view.choose("scope", "-1")
     view.page.click(*view.at(0.1, 1))
-    check(view.text("status").startswith("<module>") and "total 100.0 %" in view.text("status"), "merged", view.text("status"))
+    check(
+        view.text("status").startswith("<module>") and "total 100.0 %" in view.text("status"),
+        "merged",
+        view.text("status"),
+    )
     view.press("inverted")
     view.choose("by", "function")
     view.page.click(*view.at(0.1, 3))
-    check(view.text("status").startswith("<module>") and "total 68.1 %" in view.text("status"), "merged callers",
-          view.text("status"))
+    check(
+        view.text("status").startswith("<module>") and "total 68.1 %" in view.text("status"),
+        "merged callers",
+        view.text("status"),
+    )
     view.picture("threads")
     view.check_quiet()
 
@@ -225,21 +280,33 @@ def test_threads(browser):
 def test_hostile(browser):
     for dark in False, True:
         view = View(browser, "hostile", dark=dark)
-        for by in "line", "function":
-            view.choose("by", by)
-            for box in range(17):
-                view.page.click(*view.at(0.03 + box * 0.0568, 2))
-                view.press("reset")
+        view.choose("by", "function" if dark else "line")
+        for box in range(17):
+            view.page.click(*view.at(0.03 + box * 0.0568, 2))
+            view.press("reset")
         equal("a script of theirs ran", view.page.run("typeof window.broken"), "undefined")
         equal("elements", view.page.run("[document.scripts.length, document.images.length]"), [1, 0])
         equal("title", view.page.run("document.title"), "</title><script>window.broken = 1</script>")
         names = [row[2] for row in view.rows("functions-body")]
-        for name in ("</script><script>window.broken = 1</script>", "\\x1b[31mred\\x1b[0m\\x07\\x08\\x0d\\x0a\\x09",
-                     "\\u202ereversed\\u202c\\u2066", "\\xff\\xfe not UTF-8 \\xc0\\x80", "[unnamed]", "__proto__",
-                     "имя 名前 🐍 e\u0301", "@PROFILE@", "L" * 10000):
+        for name in (
+            "</script><script>window.broken = 1</script>",
+            "\\x1b[31mred\\x1b[0m\\x07\\x08\\x0d\\x0a\\x09",
+            "\\u202ereversed\\u202c\\u2066",
+            "\\xff\\xfe not UTF-8 \\xc0\\x80",
+            "[unnamed]",
+            "__proto__",
+            "имя 名前 🐍 e\u0301",
+            "@PROFILE@",
+            "L" * 10000,
+        ):
             check(any(text.startswith(name) for text in names), "no function", name[:60])
-        check(not any(re.search("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]", text) for text in names),
-              "a control character is shown as it is")
+        check(
+            not any(
+                re.search("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]", text)
+                for text in names
+            ),
+            "a control character is shown as it is",
+        )
         view.search("L" * 10000)
         check("match" in view.text("matched"), "search of a long name")
         view.picture("hostile-dark" if dark else "hostile")
@@ -263,11 +330,39 @@ def test_many(browser):
     view.check_quiet()
 
 
+def test_pruned(browser):
+    check(os.path.getsize(os.path.join(folder, "600000.html")) < 20e6, "the file is too large")
+    view = View(browser, "600000")
+    check("total 100.0 % (6,843,846 samples" in view.text("status"), "status", view.text("status"))
+    check(
+        re.search(
+            r"Summed up as \[pruned\].*: \d\.\d % \([\d,]+ samples.*of [\d,]+ stacks", view.text("notes")
+        ),
+        "notes",
+        view.text("notes"),
+    )
+    view.search("/^\\[pruned\\]$/")
+    pruned = view.page.run(
+        "[...document.querySelectorAll('#metadata dt')].find(e => e.textContent === 'pruned')"
+        ".nextSibling.textContent"
+    )
+    check(
+        "({:,} samples,".format(int(pruned)) in view.text("matched"),
+        pruned,
+        "are pruned, and found",
+        view.text("matched"),
+    )
+    view.check_quiet()
+
+
 def test_one(browser):
     view = View(browser, "tiny")
     view.page.click(*view.at(0.5, 1))
-    check(view.text("status").startswith("only (one.py:1)") and "(1 sample, 0.01 s)" in view.text("status"), "status",
-          view.text("status"))
+    check(
+        view.text("status").startswith("only (one.py:1)") and "(1 sample, 0.01 s)" in view.text("status"),
+        "status",
+        view.text("status"),
+    )
     view.press("inverted")
     view.press("flipped")
     view.check_quiet()
@@ -277,8 +372,11 @@ def test_small(browser):
     for name in "shop", "hostile", "100000":
         for width, height in (640, 480), (360, 640):
             view = View(browser, name, width=width, height=height, touch=width < 400)
-            equal("%s at %d: wider than the window" % (name, width),
-                  view.page.run("document.documentElement.scrollWidth <= innerWidth"), True)
+            equal(
+                "%s at %d: wider than the window" % (name, width),
+                view.page.run("document.documentElement.scrollWidth <= innerWidth"),
+                True,
+            )
             check(view.box()[2] > 0.9 * width, "the graph has", view.box()[2], "of", width)
             view.picture("%s-%d" % (name, width))
             view.check_quiet()
@@ -307,8 +405,8 @@ def contrast(a, b):
 FILLS = """(canvas => {
     const context = canvas.getContext("2d"), found = new Set();
     for (let y = 1; y < canvas.height && y < 400; y += 18)
-        for (const data = context.getImageData(0, y, canvas.width, 1).data, x = {at: 0}; x.at < canvas.width; x.at += 2)
-            found.add([...data.slice(4 * x.at, 4 * x.at + 3)].join());
+        for (let x = 0; x < canvas.width; x += 2)
+            found.add([...context.getImageData(x, y, 1, 1).data.slice(0, 3)].join());
     return [...found];
 })(document.getElementById("canvas"))"""
 
@@ -318,8 +416,8 @@ def test_themes(browser):
         view = View(browser, "hostile", dark=dark)
         theme = "dark" if dark else "light"
         equal("theme", view.page.run("document.documentElement.dataset.theme"), theme)
-        text = (0xf6, 0xf6, 0xfa) if dark else (0x11, 0x11, 0x14)
-        skipped = {(0x16, 0x17, 0x1b), (0x8a, 0xb4, 0xf8)} if dark else {(255, 255, 255), (0x0b, 0x57, 0xd0)}
+        text = (0xF6, 0xF6, 0xFA) if dark else (0x11, 0x11, 0x14)
+        skipped = {(0x16, 0x17, 0x1B), (0x8A, 0xB4, 0xF8)} if dark else {(255, 255, 255), (0x0B, 0x57, 0xD0)}
         for color in "module", "self":
             view.choose("color", color)
             fills = [tuple(int(part) for part in fill.split(",")) for fill in view.page.run(FILLS)]
@@ -328,10 +426,14 @@ def test_themes(browser):
             for fill in fills:
                 check(contrast(fill, text) >= 4.5, theme, color, fill, "contrast %.1f" % contrast(fill, text))
         view.choose("theme", "light" if dark else "dark")
-        equal("switched", view.page.run("document.documentElement.dataset.theme"), "light" if dark else "dark")
+        equal(
+            "switched", view.page.run("document.documentElement.dataset.theme"), "light" if dark else "dark"
+        )
         for name in "text", "soft":
-            colors = view.page.run("(s => [s.getPropertyValue('--%s'), s.getPropertyValue('--page'), "
-                                   "s.getPropertyValue('--panel')])(getComputedStyle(document.documentElement))" % name)
+            colors = view.page.run(
+                "(s => [s.getPropertyValue('--%s'), s.getPropertyValue('--page'), "
+                "s.getPropertyValue('--panel')])(getComputedStyle(document.documentElement))" % name
+            )
             own, *behind = [tuple(bytes.fromhex(color.strip()[1:])) for color in colors]
             check(all(contrast(own, color) >= 4.5 for color in behind), name, colors)
         view.check_quiet()
@@ -339,10 +441,16 @@ def test_themes(browser):
 
 def test_labels(browser):
     view = View(browser, "shop")
-    without = view.page.run("""[...document.querySelectorAll("input, select, button, canvas")].filter(e =>
-        !(e.labels?.length || e.getAttribute("aria-label") || e.textContent.trim())).map(e => e.id)""")
+    without = view.page.run(
+        """[...document.querySelectorAll("input, select, button, canvas")].filter(e =>
+        !(e.labels?.length || e.getAttribute("aria-label") || e.textContent.trim())).map(e => e.id)"""
+    )
     equal("without a label", without, [])
-    equal("not in the order of the keyboard", view.page.run("document.querySelectorAll('[tabindex]:not([tabindex=\"0\"])').length"), 0)
+    equal(
+        "not in the order of the keyboard",
+        view.page.run("document.querySelectorAll('[tabindex]:not([tabindex=\"0\"])').length"),
+        0,
+    )
 
 
 _, program, folder, wanted, *more = sys.argv

@@ -1,20 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What boxes are filled with. Texts in them are nearly black on light boxes, nearly white on dark ones, so every fill
- * keeps to a lightness: at least 70 % in the light theme, at most 26 % in the dark one.
+ * What boxes are filled with. Texts in them are nearly black on light boxes, nearly white on dark ones, so
+ * every fill keeps to a lightness: at least 70 % in the light theme, at most 26 % in the dark one.
  */
 
 const KIND_COLORS = {
-	/* By enum frame_kind: hue and saturation. Other reasons for a stack, such as waiting, are one line more. */
+	/*
+	 * By enum frame_kind: hue and saturation. Other reasons for a stack, such as waiting, are one line
+	 * more.
+	 */
 	1: [230, 8], /* annotations */
 	2: [215, 22], /* processes */
 	3: [200, 22], /* threads */
 };
 
 const THEMES = {
-	light: {text: "#111114", page: "#ffffff", edge: "#ffffff", light: [74, 84], rest: "#c9c9d0", match: "#f08cf0", mark: "#0b57d0"},
-	dark: {text: "#f6f6fa", page: "#16171b", edge: "#16171b", light: [18, 26], rest: "#3d3f47", match: "#8a1f8a", mark: "#8ab4f8"},
+	light: {
+		text: "#111114",
+		page: "#ffffff",
+		lightness: [74, 84],
+		rest: "#c9c9d0", /* boxes too narrow to draw */
+		match: "#f08cf0",
+		mark: "#0b57d0",
+	},
+	dark: {
+		text: "#f6f6fa",
+		page: "#16171b",
+		lightness: [18, 26],
+		rest: "#3d3f47",
+		match: "#8a1f8a",
+		mark: "#8ab4f8",
+	},
 };
+
+const FOREIGN = /(?:\/(?:site|dist)-packages|\/lib(?:64)?\/python3?[.\d]*t?)\/(?:(?:site|dist)-packages\/)?([^/]+)/;
 
 function hash(text) {
 	let h = 2166136261;
@@ -24,11 +43,11 @@ function hash(text) {
 }
 
 /*
- * The module that a file belongs to: the package below site-packages or the library, else the folder that it is in. And
- * whether it is of somebody else.
+ * The module that a file belongs to: the package below site-packages or the library, else the folder that it
+ * is in. And whether it is of somebody else.
  */
 function moduleOf(file) {
-	const foreign = /(?:\/(?:site|dist)-packages|\/lib(?:64)?\/python3?[.\d]*t?)\/(?:(?:site|dist)-packages\/)?([^/]+)/.exec(file);
+	const foreign = FOREIGN.exec(file);
 	if (foreign)
 		return {name: foreign[1].replace(/\.py$/, ""), foreign: true};
 	if (file.startsWith("<"))
@@ -69,7 +88,7 @@ class Colors {
 	}
 
 	hsl(hue, saturation, step) {
-		const [from, to] = this.theme.light;
+		const [from, to] = this.theme.lightness;
 		return `hsl(${hue} ${saturation}% ${from + (to - from) * step}%)`;
 	}
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The canvas. Boxes are laid out for a zoom and a width, row by row from the root, and only those that are wide enough to
- * be seen, so that neither the number of stacks nor their depth matters; scrolling draws the rows that are in view.
+ * The canvas. Boxes are laid out for a zoom and a width, row by row from the root, and only those that are
+ * wide enough to be seen, so that neither the number of stacks nor their depth matters; scrolling draws the
+ * rows that are in view.
  */
 
 const ROW = 18;
@@ -118,7 +119,8 @@ class Graph {
 	}
 
 	drawBox(id, x, y, width, above) {
-		const context = this.context, searching = this.marks || this.only >= 0, match = searching && this.isMatch(id);
+		const context = this.context;
+		const searching = this.marks || this.only >= 0, match = searching && this.isMatch(id);
 		context.globalAlpha = above || (searching && !match) ? 0.55 : 1;
 		context.fillStyle = match ? this.colors.theme.match : this.colors.fill(this.tree, id);
 		context.fillRect(x, y, width > 3 ? width - 1 : width, ROW - 1);

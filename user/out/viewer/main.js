@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The state of the page, which is in the fragment of its address so that it can be shared, and what changes it. Texts of
- * the profile go into text nodes and the canvas only.
+ * The state of the page, which is in the fragment of its address so that it can be shared, and what changes
+ * it. Texts of the profile go into text nodes and the canvas only.
  */
 
-const DEFAULTS = {q: "", by: "function", scope: "0", zoom: "0", inverted: "0", flipped: "0", color: "module", fn: "-1", sort: "self"};
+/*
+ * All are texts, as in the address. zoom: a node of the tree that is drawn; fn: the function whose lines are
+ * shown.
+ */
+const DEFAULTS = {
+	q: "",
+	by: "function",
+	scope: "0",
+	zoom: "0",
+	inverted: "0",
+	flipped: "0",
+	color: "module",
+	fn: "-1",
+	sort: "self",
+};
 
+const SCOPES_MAX = 500; /* processes and threads to choose from, those with the most samples */
 const NAME_MAX = 200; /* characters of a name where there is little room */
 
 const $ = id => document.getElementById(id);
@@ -36,7 +51,10 @@ function readState() {
 	return known;
 }
 
-/* Changes the state and shows it. A zoom is a step that the browser's Back takes back; other changes are none. */
+/*
+ * Changes the state and shows it. A zoom is a step that the browser's Back takes back; other changes are
+ * none.
+ */
 function go(change) {
 	const before = defaults(), params = new URLSearchParams();
 	for (const name in change)
@@ -101,7 +119,8 @@ function show() {
 		graph.toRoot();
 	showControls();
 	showMatched();
-	functionTable.show(countFunctions(inverted ? buildScope() : tree, inverted ? 0 : zoom), state.sort, graph.marks, fn);
+	const counts = inverted ? countFunctions(buildScope(), 0) : countFunctions(tree, zoom);
+	functionTable.show(counts, state.sort, graph.marks, fn);
 	showFunction(fn, zoom);
 	tell(zoom);
 }
@@ -140,7 +159,8 @@ function showFunction(fn, zoom) {
 		const below = tree.below(zoom);
 		isIn = id => tree.nodeOf[id] !== NOTHING && below[tree.nodeOf[id]];
 	}
-	$("lines-title").textContent = `Lines of ${profile.functionName(fn)} ${profile.place(fn, profile.functions.line[fn])}`;
+	const place = profile.place(fn, profile.functions.line[fn]);
+	$("lines-title").textContent = `Lines of ${profile.functionName(fn)} ${place}`;
 	showLines(profile, $("lines-body"), countLines(profile, fn, isIn));
 }
 
@@ -151,8 +171,10 @@ function cut(text, length) {
 /* Names and figures; texts that are longer than that lose their middle. */
 function describe(id, length = Infinity) {
 	const fn = tree.functionOf(id), place = cut(tree.place(id), length);
-	const module = fn >= 0 && profile.functions.kind[fn] === KIND_PYTHON ? ` · ${colors.moduleOfFunction[fn].name}` : "";
-	const of = graph.zoom && tree.total[graph.zoom] ? `, ${(100 * tree.total[id] / tree.total[graph.zoom]).toFixed(1)} % of the zoom` : "";
+	const python = fn >= 0 && profile.functions.kind[fn] === KIND_PYTHON;
+	const module = python ? ` · ${cut(colors.moduleOfFunction[fn].name, length)}` : "";
+	const share = 100 * tree.total[id] / (tree.total[graph.zoom] || 1);
+	const of = graph.zoom ? `, ${share.toFixed(1)} % of the zoom` : "";
 	return `${cut(tree.name(id), length)}${place && ` (${place})`}${module}\n` +
 		`total ${profile.weight(tree.total[id])}${of}; self ${profile.weight(tree.self[id])}`;
 }
@@ -206,8 +228,10 @@ function fillScopes() {
 	add("0", "all");
 	if (roots.length)
 		add("-1", "all, merged");
-	for (const id of roots.slice(0, 500))
-		add(String(id), `${profile.functionName(profile.functionOf(id)).slice(0, 120)}, ${profile.share(profile.total[id])}`);
+	for (const id of roots.slice(0, SCOPES_MAX)) {
+		const name = cut(profile.functionName(profile.functionOf(id)), NAME_MAX);
+		add(String(id), `${name}, ${profile.share(profile.total[id])}`);
+	}
 	$("scope").parentElement.hidden = !roots.length;
 }
 
@@ -293,15 +317,19 @@ $("canvas").addEventListener("dblclick", event => {
 	if (id >= 0)
 		linesOf(id);
 });
-for (const name of ["by", "scope", "color"])
-	$(name).addEventListener("change", () => go({[name]: $(name).value, ...(name === "color" ? {} : {zoom: 0})}));
+/* In another tree a node has another number. */
+for (const name of ["by", "scope"])
+	$(name).addEventListener("change", () => go({[name]: $(name).value, zoom: 0}));
+$("color").addEventListener("change", () => go({color: $("color").value}));
 for (const name of ["inverted", "flipped"])
 	$(name).addEventListener("click", () => toggle(name));
 $("search").addEventListener("input", () => go({q: $("search").value}));
 $("reset").addEventListener("click", () => go({zoom: 0}));
 $("lines-close").addEventListener("click", () => go({fn: -1}));
-for (const heading of functionTable.headings)
-	heading.firstElementChild.addEventListener("click", () => go({sort: heading.firstElementChild.dataset.sort}));
+for (const heading of functionTable.headings) {
+	const button = heading.firstElementChild;
+	button.addEventListener("click", () => go({sort: button.dataset.sort}));
+}
 $("theme").addEventListener("change", useTheme);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", useTheme);
 addEventListener("popstate", () => {

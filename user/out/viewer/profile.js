@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The profile as user/out/flamegraph.c has written it, as arrays: the stack trie, in which a parent stands before its
- * children, and what its nodes are. Number 0 is the root.
+ * The profile as user/out/flamegraph.c has written it, as arrays: the stack trie, in which a parent stands
+ * before its children, and what its nodes are. Number 0 is the root.
  */
 
 const KIND_PYTHON = 0;
@@ -10,7 +10,8 @@ const KIND_THREAD = 3;
 
 /* "1 sample", "2 samples", "1 process"; `name` is the plural. */
 function counted(number, name) {
-	return `${number.toLocaleString("en")} ${number === 1 ? name.replace(/sses$/, "ss").replace(/([^s])s$/, "$1") : name}`;
+	const one = name.replace(/sses$/, "ss").replace(/([^s])s$/, "$1");
+	return `${number.toLocaleString("en")} ${number === 1 ? one : name}`;
 }
 
 class Profile {

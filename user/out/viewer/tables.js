@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The tables beside the graph: functions with their self and total weight, and the lines of one of them. Totals count a
- * sample once, however deep the recursion.
+ * The tables beside the graph: functions with their self and total weight, and the lines of one of them.
+ * Totals count a sample once, however deep the recursion.
  */
 
 const TABLE_ROWS_MAX = 200;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The tree that is drawn: the profile's, merged by what a box is (a function, or one of its lines), of all stacks or of
- * one process or thread, from callers to callees or the other way round. As in the profile, a parent stands before its
- * children, so most questions are one pass over arrays.
+ * The tree that is drawn: the profile's, merged by what a box is (a function, or one of its lines), of all
+ * stacks or of one process or thread, from callers to callees or the other way round. As in the profile, a
+ * parent stands before its children, so most questions are one pass over arrays.
  */
 
 const NOTHING = 0xffffffff;
@@ -149,8 +149,8 @@ class Tree {
 }
 
 /*
- * options: by "function" or "line", inverted, scope (a node of the profile, 0: all; -1: all, processes and threads
- * merged).
+ * options: by "function" or "line", inverted, scope (a node of the profile, 0: all; -1: all, processes and
+ * threads merged).
  */
 function buildTree(profile, options) {
 	const tree = new Tree(profile, options, Math.min(profile.size, 1 << 18));
