@@ -6,6 +6,7 @@
  */
 #include "harness.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,12 +129,37 @@ LIVE_TEST(formats, of_a_process)
 	word = run_well("python3", "tests/readers.py", folder, "x");
 	check(strstr(word, want), "not %s but %s", want, word);
 	word = read_text(paths[5]);
-	check(strstr(word, by_readv() ? "\"engine\": \"readv\"" : "\"engine\": \"bpf\"") &&
-		      strstr(word, "\"end\": \"duration over\", \"start\": \"2") &&
+	check(strstr(word, "\"engine\": \"bpf\", \"end\": \"duration over\", \"start\": \"2") &&
 		      strstr(word, "\"rate_hz\": 499"),
 	      "metadata: %.600s", word);
 	check(strstr(word, "\"kind\":\"process\"") && strstr(word, "\"kind\":\"thread\""), "no roots: %.600s",
 	      word);
+}
+
+/* What goes on has no end yet; its file is whole all the same. */
+LIVE_TEST(formats, snapshot)
+{
+	char path[CHILD_PATH];
+	struct child *profiler;
+	const char *text;
+
+	start_threads();
+	snprintf(path, sizeof(path), "%s/%%p.jsonl", scratch_folder(""));
+	profiler =
+		profiler__start((const char *const[]){"-p", pid_text, "-r", "499", "-q", "-o", path, NULL});
+	for (int i = 0; i < 300 && !strstr(child__err(profiler), "snapshot of "); i++) {
+		pause_for(0.1);
+		kill(profiler->pid, SIGUSR1);
+	}
+	snprintf(strstr(path, "%p"), sizeof(path) / 2, "%s.jsonl", pid_text);
+	text = read_text(path);
+	check(strstr(text, "\"end\": null") && !strstr(text, "\"duration_s\": 0.00") &&
+		      strstr(text, "\"type\":\"end\""),
+	      "%s: %.600s", path, text);
+	kill(profiler->pid, SIGINT);
+	check(child__wait(profiler, 30) && child__code(profiler) == 0, "%s", child__err(profiler));
+	text = read_text(path);
+	check(strstr(text, "\"end\": \"stopped by Ctrl-C\""), "%s: %.600s", path, text);
 }
 
 /* Those that are texts may go to stdout, whose reader may have seen enough; none hides that a device is full.
