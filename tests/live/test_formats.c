@@ -140,24 +140,24 @@ LIVE_TEST(formats, of_a_process)
 LIVE_TEST(formats, snapshot)
 {
 	char path[CHILD_PATH];
-	struct child *profiler;
+	struct child *child;
 	const char *text;
 
 	start_threads();
 	snprintf(path, sizeof(path), "%s/%%p.jsonl", scratch_folder(""));
-	profiler =
-		profiler__start((const char *const[]){"-p", pid_text, "-r", "499", "-q", "-o", path, NULL});
-	for (int i = 0; i < 300 && !strstr(child__err(profiler), "snapshot of "); i++) {
+	child = profiler("-v", "-p", pid_text, "-r", "499", "-q", "-o", path);
+	check(child__wait_message(child, "first sample", 30), "no first sample: %s", child__err(child));
+	for (int i = 0; i < 300 && !strstr(child__err(child), "snapshot of "); i++) {
+		kill(child->pid, SIGUSR1);
 		pause_for(0.1);
-		kill(profiler->pid, SIGUSR1);
 	}
 	snprintf(strstr(path, "%p"), sizeof(path) / 2, "%s.jsonl", pid_text);
 	text = read_text(path);
 	check(strstr(text, "\"end\": null") && !strstr(text, "\"duration_s\": 0.00") &&
 		      strstr(text, "\"type\":\"end\""),
 	      "%s: %.600s", path, text);
-	kill(profiler->pid, SIGINT);
-	check(child__wait(profiler, 30) && child__code(profiler) == 0, "%s", child__err(profiler));
+	kill(child->pid, SIGINT);
+	check(child__wait(child, 30) && child__code(child) == 0, "%s", child__err(child));
 	text = read_text(path);
 	check(strstr(text, "\"end\": \"stopped by Ctrl-C\""), "%s: %.600s", path, text);
 }
