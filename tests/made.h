@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Profiles that no process made, by name: for golden files, for tests of what reads the files, and for
- *figures. The same name is always the same profile.
+ * Profiles that no process made, by name: for golden files, for tests of what reads the files, and for figures.
+ * The same name is always the same profile.
  *
  *	tiny	one sample of one frame
  *	shop	a hundred samples: recursion, lines, annotations, a line that is approximate

@@ -99,7 +99,7 @@ def read_speedscope(path):
 
 
 def read_jsonl(path):
-    frames, selves, metadata, stacks = [], collections.Counter(), None, 0
+    frames, selves, stacks, ns = [], collections.Counter(), 0, 0
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     need(lines[0]["type"] == "meta" and lines[0]["schema"] == 1, path, "begins with", lines[0])
@@ -111,6 +111,7 @@ def read_jsonl(path):
             need(line["type"] == "stack", path, "has a", line["type"])
             leaf = frames[line["frames"][-1]]
             selves[leaf["function"], leaf.get("file", "")] += line["samples"]
+            ns += line["ns"]
             stacks += 1
     metadata, end = lines[0]["metadata"], lines[-1]
     need(
@@ -119,7 +120,7 @@ def read_jsonl(path):
         "ends with",
         end,
     )
-    return Read(end["samples"], end["samples"] * metadata["period_ns"], selves, metadata)
+    return Read(end["samples"], ns, selves, metadata)
 
 
 def read_page(path):
@@ -135,7 +136,7 @@ def read_page(path):
         need(1 <= back <= number, path, "has a parent", back, "before", number)
         function = frames["function"][frame]
         file = texts[functions["file"][function]] if functions["kind"][function] == 0 else ""
-        selves[texts[functions["name"][function]] or "[unnamed]", file] += own
+        selves[texts[functions["name"][function]] or "[unnamed]", file] += own // data["unit"]["weight"]
     samples = sum(selves.values())
     return Read(samples, samples * data["unit"]["ns"], selves, data["metadata"])
 

@@ -26,7 +26,19 @@ struct profile {
 	struct account account;
 };
 
-/* The CPU time that a weight stands for: the one place that knows the unit of weights. */
+/* Here alone the unit of weights is known. The weight that readers count as one: a sample. */
+static inline uint64_t profile__unit(const struct profile *profile)
+{
+	return 1;
+}
+
+/* A weight in that unit. */
+static inline uint64_t profile__value(const struct profile *profile, uint64_t weight)
+{
+	return weight / profile__unit(profile);
+}
+
+/* The CPU time that a weight stands for. */
 static inline uint64_t profile__ns(const struct profile *profile, uint64_t weight)
 {
 	return weight * profile->period_ns;
@@ -35,6 +47,9 @@ static inline uint64_t profile__ns(const struct profile *profile, uint64_t weigh
 /* 0 or -ENOMEM. */
 int profile__init(struct profile *profile, uint32_t max_nodes);
 void profile__free(struct profile *profile);
+
+/* Sum of all weights. */
+uint64_t profile__total(const struct profile *profile);
 
 /*
  * The frames as a report shows them: frames that differ only in what the grouping leaves out share a group. A

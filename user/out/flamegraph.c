@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A flame graph as one HTML file that needs nothing else: the page of user/out/viewer (START there:
- *page.html), put together when the program is built, with the profile as JSON in it. Its parts are arrays,
- *since objects would be several times as long:
+ * page.html), put together when the program is built, with the profile as JSON in it. Its parts are arrays,
+ * since objects would be several times as long:
  *
  *	metadata	words.h
- *	unit		name of what weights are, and the nanoseconds of CPU time that one stands for
+ *	unit		name of what readers count, the weight of one, and the nanoseconds of CPU time it stands for
  *	group		"line" or "function": what is shown first
  *	texts		names and files
- *	functions	name, file: indices in texts; line: of the def, 0 where not known; kind: as in enum
- *frame_kind frames		function; line: executing, 0 where not known, negative if it is approximate
+ *	functions	name, file: indices in texts; line: of the def, 0 where not known; kind: enum frame_kind
+ *	frames		function; line: executing, 0 where not known, negative if it is approximate
  *	nodes		of the stack trie, without the root, which is number 0: frame; back: how far before it
- *its parent stands; self: weight
+ *			its parent stands; self: weight
  *
  * Texts of the target are data there, never markup: no "<" of theirs reaches the page, which puts them into
- *text nodes and canvases only.
+ * text nodes and canvases only.
  */
 #include "out/words.h"
 #include "out/writer.h"
@@ -187,8 +187,11 @@ static int add_profile(struct buf *json, const struct profile *profile, enum gro
 	if (!err) {
 		buf__adds(json, "{\"metadata\":");
 		words__metadata(json, profile, view);
-		buf__addf(json, ",\n\"unit\":{\"name\":\"samples\",\"ns\":%" PRIu64 "},\n\"group\":\"%s\"",
-			  profile__ns(profile, 1), group == GROUP_LINE ? "line" : "function");
+		buf__addf(json,
+			  ",\n\"unit\":{\"name\":\"samples\",\"weight\":%" PRIu64 ",\"ns\":%" PRIu64
+			  "},\n\"group\":\"%s\"",
+			  profile__unit(profile), profile__ns(profile, profile__unit(profile)),
+			  group == GROUP_LINE ? "line" : "function");
 		add_texts(json, &lists, profile->strings);
 		add_lists(json, &lists, view);
 		buf__addc(json, '}');

@@ -4,8 +4,9 @@
  *
  *	meta	schema (1; a reader refuses what it does not know), and the metadata (words.h)
  *	frame	id: 0, 1, 2, ...; kind: "python", "process", "thread", or "note" for an annotation; function;
- *and of a Python one file, line, first_line (null where not known) and, if it is, "line_approximate": true
- *	stack	frames: ids, outermost first; samples, of that stack alone
+ *		and of a Python one file, line, first_line (null where not known) and, if it is so,
+ *		"line_approximate": true
+ *	stack	frames: ids, outermost first; samples, of that stack alone, and ns, the CPU time they stand for
  *	end	samples, stacks, frames: how many there were, so that a file that was cut off shows
  *
  * Texts are escaped as in the other formats (buf__add_escaped), so that they are safe to print.
@@ -47,14 +48,17 @@ static void add_frame(struct buf *buf, const struct view *view, const struct str
 	buf__adds(buf, "}\n");
 }
 
-static int add_stacks(struct buf *buf, const struct view *view, uint64_t *count)
+static int add_stacks(struct buf *buf, const struct profile *profile, const struct view *view,
+		      uint64_t *count)
 {
 	struct view_stacks stacks;
 	int err = view_stacks__open(&stacks, view);
 
 	while (!err && view_stacks__next(&stacks)) {
 		buf__adds(buf, "{\"type\":\"stack\",\"samples\":");
-		buf__add_number(buf, stacks.weight);
+		buf__add_number(buf, profile__value(profile, stacks.weight));
+		buf__adds(buf, ",\"ns\":");
+		buf__add_number(buf, profile__ns(profile, stacks.weight));
 		buf__adds(buf, ",\"frames\":");
 		for (uint32_t i = 0; i < stacks.depth; i++) {
 			buf__addc(buf, i ? ',' : '[');
@@ -80,7 +84,7 @@ static int write_jsonl(const struct profile *profile, enum group_by group, struc
 		buf__adds(buf, "}\n");
 		for (size_t id = 0; id < view.frames.frames.len; id++)
 			add_frame(buf, &view, profile->strings, (uint32_t)id);
-		err = add_stacks(buf, &view, &count);
+		err = add_stacks(buf, profile, &view, &count);
 		buf__addf(buf,
 			  "{\"type\":\"end\",\"samples\":%" PRIu64 ",\"stacks\":%" PRIu64
 			  ",\"frames\":%zu}\n",

@@ -42,7 +42,8 @@ enum {
 };
 enum { LOCATION_ID = 1, LOCATION_MAPPING_ID = 2, LOCATION_LINE = 4 };
 enum { LINE_FUNCTION_ID = 1, LINE_LINE = 2 };
-/* The system name is left out: pprof would take a name that is equal to it for one of C++, and cut out "<module>". */
+/* The system name is left out: pprof would take a name that is equal to it for one of C++, and cut out
+ * "<module>". */
 enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_FILENAME = 4, FUNCTION_START_LINE = 5 };
 
 #define THE_MAPPING 1
@@ -136,7 +137,7 @@ static void add_sample(struct encoder *encoder, const struct view_stacks *stacks
 		encoder->used[stacks->path[i]] = true;
 	}
 	protobuf__message(&encoder->message, SAMPLE_LOCATION_ID, &encoder->inner);
-	protobuf__varint(&encoder->inner, stacks->weight);
+	protobuf__varint(&encoder->inner, profile__value(encoder->profile, stacks->weight));
 	protobuf__varint(&encoder->inner, profile__ns(encoder->profile, stacks->weight));
 	protobuf__message(&encoder->message, SAMPLE_VALUE, &encoder->inner);
 	for (uint32_t i = 0; i < roots; i++)

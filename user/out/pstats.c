@@ -4,12 +4,12 @@
  *
  *	(file, line of the def, name): (cc, nc, tt, ct, {caller: (nc, cc, tt, ct)})
  *
- * where a profiler that counts calls has primitive calls, calls, seconds in the function itself, seconds in
- *it and what it called. Here cc are the samples in which the function was executing and nc those in which it
- *was anywhere on the stack, each once, however deep the recursion; so the primitive calls of a file add up to
- *its samples. The format knows functions only, so the grouping does not matter. Annotations and roots are
- *("~", 0, text), as built-in functions are for Python. A second object behind the first, which pstats does
- *not read, is the metadata: JSON in a str.
+ * where a profiler that counts calls has primitive calls, calls, seconds in the function itself, seconds in it
+ * and what it called. Here cc are the samples in which the function was executing and nc those in which it was
+ * anywhere on the stack, each once, however deep the recursion; so the primitive calls of a file add up to its
+ * samples. The format knows functions only, so the grouping does not matter. Annotations and roots are
+ * ("~", 0, text), as built-in functions are for Python. A second object behind the first, which pstats does not
+ * read, is the metadata: JSON in a str.
  *
  * The format of marshal: Python/marshal.c of any CPython since 3.4, little-endian.
  */
@@ -287,8 +287,8 @@ static void add_callers(struct buf *buf, struct graph *graph, const struct profi
 
 		add_key(buf, graph, profile, edge->caller);
 		add_tuple(buf, 4);
-		add_int(buf, edge->weight.total);
-		add_int(buf, edge->weight.self);
+		add_int(buf, profile__value(profile, edge->weight.total));
+		add_int(buf, profile__value(profile, edge->weight.self));
 		add_seconds(buf, profile__ns(profile, edge->weight.self));
 		add_seconds(buf, profile__ns(profile, edge->weight.total));
 	}
@@ -302,8 +302,8 @@ static void add_function(struct buf *buf, struct graph *graph, const struct prof
 
 	add_key(buf, graph, profile, function);
 	add_tuple(buf, 5);
-	add_int(buf, weight->self);
-	add_int(buf, weight->total);
+	add_int(buf, profile__value(profile, weight->self));
+	add_int(buf, profile__value(profile, weight->total));
 	add_seconds(buf, profile__ns(profile, weight->self));
 	add_seconds(buf, profile__ns(profile, weight->total));
 	add_callers(buf, graph, profile, function);

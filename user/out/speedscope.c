@@ -89,7 +89,7 @@ static int add_file(struct buf *buf, const struct profile *profile, const struct
 	buf__adds(buf,
 		  "]},\n\"profiles\":[{\"type\":\"sampled\",\"name\":\"CPU time\",\"unit\":\"nanoseconds\",\n"
 		  "\"startValue\":0,\"endValue\":");
-	buf__add_number(buf, profile__ns(profile, profile->samples));
+	buf__add_number(buf, profile__ns(profile, profile__total(profile)));
 	buf__adds(buf, ",\n\"samples\":[");
 	err = add_samples(buf, profile, view, false);
 	buf__adds(buf, "],\n\"weights\":[");

@@ -97,7 +97,7 @@ void words__metadata(struct buf *buf, const struct profile *profile, const struc
 	add_number(buf, "samples", profile->samples);
 	add_account(buf, account);
 	if (view) {
-		add_number(buf, "pruned", view->pruned);
+		add_number(buf, "pruned", profile__value(profile, view->pruned));
 		add_number(buf, "pruned_stacks", view->pruned_stacks);
 	}
 	buf__adds(buf, "}");

@@ -201,7 +201,7 @@ function describeRun() {
 	const others = run.processes > 1 ? ` and ${counted(run.processes - 1, "more processes")}` : "";
 	document.title = $("title").textContent = run.command ? run.command + others : "Flame graph";
 	$("summary").textContent = [counted(run.samples, "samples"),
-		`${(run.samples * run.period_ns / 1e9).toLocaleString("en", {maximumFractionDigits: 3})} s of CPU time`,
+		`${profile.time(profile.total[0])} of CPU time`,
 		run.duration_s && `in ${run.duration_s.toFixed(1)} s`, run.rate_hz && `at ${run.rate_hz} Hz`,
 		run.engine && `${run.engine} engine`, run.start].filter(Boolean).join(" · ");
 	if (run.lost)
@@ -211,7 +211,7 @@ function describeRun() {
 	if (run.unverified)
 		notes.push(`Without their callers, which could not be verified: ${counted(run.unverified, "samples")}.`);
 	if (run.pruned)
-		notes.push(`Summed up as [pruned], so that this file is not too large: ${profile.weight(run.pruned)} of ` +
+		notes.push(`Summed up as [pruned], so that this file is not too large: ${profile.weight(run.pruned * profile.unit.weight)} of ` +
 			`${counted(run.pruned_stacks, "stacks")}.`);
 	$("notes").textContent = notes.join(" ");
 	$("notes").hidden = !notes.length;

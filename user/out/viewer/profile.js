@@ -70,10 +70,16 @@ class Profile {
 		return line ? `${file}:${line < 0 ? "~" : ""}${Math.abs(line)}` : file;
 	}
 
+	/* "0.616 s" */
+	time(weight) {
+		const seconds = weight / this.unit.weight * this.unit.ns / 1e9;
+		return `${seconds.toLocaleString("en", {maximumFractionDigits: 3})} s`;
+	}
+
 	/* "12.5 % (61 samples, 0.616 s)" */
 	weight(weight) {
-		const seconds = `${(weight * this.unit.ns / 1e9).toLocaleString("en", {maximumFractionDigits: 3})} s`;
-		return `${this.share(weight)} (${counted(weight, this.unit.name)}, ${seconds})`;
+		const count = counted(Math.round(weight / this.unit.weight), this.unit.name);
+		return `${this.share(weight)} (${count}, ${this.time(weight)})`;
 	}
 
 	share(weight) {
