@@ -7,6 +7,7 @@
  *	shop	a hundred samples: recursion, lines, annotations, a line that is approximate
  *	threads	of three processes
  *	hostile	names that something could stumble over
+ *	deep	a recursion of 20,000 calls that is sampled at each depth
  *	NUMBER	so many distinct stacks, with ten samples each on average
  */
 #pragma once
@@ -193,6 +194,16 @@ static inline void made_many(struct profile *profile, size_t stacks)
 	}
 }
 
+static inline void made_deep(struct profile *profile)
+{
+	uint32_t node = TRIE_ROOT;
+
+	for (int i = 0; i < 20000; i++) {
+		node = made_add_frame(profile, node, MADE_FRAME("down", "/srv/shop/deep.py", 4, 3));
+		made_add_weight(profile, node, 1);
+	}
+}
+
 /* Into an empty profile. */
 static inline void make_profile(struct profile *profile, const char *name)
 {
@@ -204,6 +215,8 @@ static inline void make_profile(struct profile *profile, const char *name)
 		made_threads(profile);
 	else if (!strcmp(name, "hostile"))
 		made_hostile(profile);
+	else if (!strcmp(name, "deep"))
+		made_deep(profile);
 	else
 		made_many(profile, strtoull(name, NULL, 10));
 	profile->period_ns = 10101010;

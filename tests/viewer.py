@@ -355,6 +355,26 @@ def test_pruned(browser):
     view.check_quiet()
 
 
+def test_deep(browser):
+    view = View(browser, "deep")
+    equal("a recursion", view.rows("functions-body"), [["100.0 %", "100.0 %", "down/srv/shop/deep.py:3"]])
+    view.page.run("document.getElementById('scroller').scrollTop = 1e9")
+    view.page.settle()
+    view.page.click(*view.at(0.0001, 20))
+    status = view.text("status")
+    check(re.match(r"down .*\n+total 0\.\d+ % \(\d+ samples?, ", status), "at the bottom", status)
+    check("100.0 % of the zoom" in status, "zoomed", status)
+    view.search("deep.py")
+    equal("matched", view.text("matched"), "100.0 % (20,000 samples, 202.02 s) match")
+    view.choose_function("down")
+    equal("lines", [row[0] for row in view.rows("lines-body")], ["4"])
+    view.press("reset")
+    view.press("inverted")
+    equal("callers", view.rows("functions-body"), [["100.0 %", "100.0 %", "down/srv/shop/deep.py:3"]])
+    view.press("flipped")
+    view.check_quiet()
+
+
 def test_one(browser):
     view = View(browser, "tiny")
     view.page.click(*view.at(0.5, 1))

@@ -42,10 +42,11 @@ class Graph {
 			return;
 		this.rows = [];
 		for (let id = this.zoom; ; id = this.tree.parent[id]) {
-			this.rows.unshift({ids: [id], x: [0], width: [this.width], rest: []});
+			this.rows.push({ids: [id], x: [0], width: [this.width], rest: []});
 			if (!id)
 				break;
 		}
+		this.rows.reverse();
 		this.zoomRow = this.rows.length - 1;
 		this.scale = this.width / (this.tree.total[this.zoom] || 1);
 		for (let row = this.rows[this.zoomRow]; row && this.rows.length < ROWS_MAX; row = this.rowBelow(row))

@@ -30,12 +30,13 @@ const colors = new Colors(profile);
 const graph = new Graph({canvas: $("canvas"), scroller: $("scroller"), spacer: $("spacer")}, colors);
 const functionTable = new FunctionTable(profile, {
 	body: $("functions-body"), rest: $("functions-rest"),
-	headings: [...document.querySelectorAll("th:has([data-sort])")],
+	headings: [...document.querySelectorAll("[data-sort]")].map(button => button.parentElement),
 }, fn => go({fn: Number(state.fn) === fn ? -1 : fn}));
 
 let state = {};
 let tree = null;
 let treeKey = "";
+let kept = {key: null, counts: null}; /* see countsOf */
 
 /* --- state --- */
 
@@ -119,15 +120,19 @@ function show() {
 		graph.toRoot();
 	showControls();
 	showMatched();
-	const counts = inverted ? countFunctions(buildScope(), 0) : countFunctions(tree, zoom);
-	functionTable.show(counts, state.sort, graph.marks, fn);
+	functionTable.show(countsOf(inverted, zoom), state.sort, graph.marks, fn);
 	showFunction(fn, zoom);
 	tell(zoom);
 }
 
-/* Without the inversion: what functions weigh does not depend on it. */
-function buildScope() {
-	return buildTree(profile, {by: "function", inverted: false, scope: Number(state.scope) || 0});
+/* What functions weigh does not depend on the inversion; one answer is kept, since searching asks at every key. */
+function countsOf(inverted, zoom) {
+	const key = `${treeKey} ${inverted ? 0 : zoom}`;
+	if (key !== kept.key) {
+		const upright = inverted ? buildTree(profile, {by: "function", inverted: false, scope: tree.scope}) : tree;
+		kept = {key, counts: countFunctions(upright, inverted ? 0 : zoom)};
+	}
+	return kept.counts;
 }
 
 function showControls() {

@@ -14,6 +14,7 @@ class Tree {
 		this.profile = profile;
 		this.byLine = options.by === "line";
 		this.inverted = options.inverted;
+		this.scope = options.scope;
 		/* One more than there are keys: stands for callers that are left out. */
 		this.more = (this.byLine ? profile.frames : profile.functions).line.length;
 		this.size = 1;
