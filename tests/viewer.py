@@ -250,7 +250,7 @@ def test_lines(browser):
 def test_threads(browser):
     view = View(browser, "threads")
     options = view.page.run("[...document.getElementById('scope').options].map(o => o.textContent)")
-    equal("title", view.text("title"), "python3 shop.py and 2 more processes")
+    equal("title", view.text("title"), "python3 shop.py · 3 processes")
     equal(
         "scopes",
         (len(options), options[:3]),

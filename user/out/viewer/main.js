@@ -203,8 +203,8 @@ function useTheme() {
 
 function describeRun() {
 	const run = profile.metadata, notes = [];
-	const others = run.processes > 1 ? ` and ${counted(run.processes - 1, "more processes")}` : "";
-	document.title = $("title").textContent = run.command ? run.command + others : "Flame graph";
+	const processes = run.processes > 1 ? counted(run.processes, "processes") : "";
+	document.title = $("title").textContent = [run.command, processes].filter(Boolean).join(" · ") || "Flame graph";
 	$("summary").textContent = [counted(run.samples, "samples"),
 		`${profile.time(profile.total[0])} of CPU time`,
 		run.duration_s && `in ${run.duration_s.toFixed(1)} s`, run.rate_hz && `at ${run.rate_hz} Hz`,
