@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every format of profiles whose names and shape are any bytes: what is JSON is valid, no name is markup, and no
- * name leaves its line.
+ * Every format of profiles whose names and shape are any bytes: what is JSON is valid, no name is markup, and
+ * none leaves its line.
  */
 #include "fuzz.h"
 #include "out/writer.h"

@@ -125,7 +125,7 @@ function show() {
 	tell(zoom);
 }
 
-/* What functions weigh does not depend on the inversion; one answer is kept, since searching asks at every key. */
+/* What functions weigh does not depend on the inversion. An answer is kept, since a search asks at every key. */
 function countsOf(inverted, zoom) {
 	const key = `${treeKey} ${inverted ? 0 : zoom}`;
 	if (key !== kept.key) {
@@ -204,7 +204,8 @@ function useTheme() {
 function describeRun() {
 	const run = profile.metadata, notes = [];
 	const processes = run.processes > 1 ? counted(run.processes, "processes") : "";
-	document.title = $("title").textContent = [run.command, processes].filter(Boolean).join(" · ") || "Flame graph";
+	const title = [run.command, processes].filter(Boolean).join(" · ");
+	document.title = $("title").textContent = title || "Flame graph";
 	$("summary").textContent = [counted(run.samples, "samples"),
 		`${profile.time(profile.total[0])} of CPU time`,
 		run.duration_s && `in ${run.duration_s.toFixed(1)} s`, run.rate_hz && `at ${run.rate_hz} Hz`,
@@ -216,8 +217,8 @@ function describeRun() {
 	if (run.unverified)
 		notes.push(`Without their callers, which could not be verified: ${counted(run.unverified, "samples")}.`);
 	if (run.pruned)
-		notes.push(`Summed up as [pruned], so that this file is not too large: ${profile.weight(run.pruned * profile.unit.weight)} of ` +
-			`${counted(run.pruned_stacks, "stacks")}.`);
+		notes.push("Summed up as [pruned], so that this file is not too large: " +
+			`${profile.weight(run.pruned * profile.unit.weight)} of ${counted(run.pruned_stacks, "stacks")}.`);
 	$("notes").textContent = notes.join(" ");
 	$("notes").hidden = !notes.length;
 	for (const name in run) {
