@@ -336,7 +336,7 @@ def test_pruned(browser):
     check("total 100.0 % (6,843,846 samples" in view.text("status"), "status", view.text("status"))
     check(
         re.search(
-            r"Summed up as \[pruned\].*: \d\.\d % \([\d,]+ samples.*of [\d,]+ stacks", view.text("notes")
+            r"Summed up as \[pruned\].*: \d+\.\d % \([\d,]+ samples.*of [\d,]+ stacks", view.text("notes")
         ),
         "notes",
         view.text("notes"),

@@ -32,7 +32,7 @@ static const unsigned char page[] = {
 #define PLACE "@PROFILE@"
 
 /* A browser opens it at once, and a mail can carry it. */
-static const struct view_size size = {.frame = 40, .node = 10, .max = 17u << 20};
+static const struct view_size size = {.frame = 40, .node = 10, .stack = 4, .max = 17u << 20};
 
 struct lists {
 	struct frame_table functions; /* frames without their lines */
