@@ -25,12 +25,13 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-dev-shm-usage",
     "--remote-debugging-pipe",
 ]
 
 
 class Browser:
-    """A browser of its own, with an empty profile in a folder."""
+    """A browser of its own, which leaves nothing outside of a folder. It ends with this program, however that does."""
 
     def __init__(self, program, folder):
         to_child, self.out = os.pipe()
@@ -48,6 +49,7 @@ class Browser:
             [program, *FLAGS, "--user-data-dir=" + folder, "about:blank"],
             preexec_fn=numbers,
             close_fds=False,
+            env=dict(os.environ, HOME=folder),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -476,7 +476,7 @@ def test_labels(browser):
 _, program, folder, wanted, *more = sys.argv
 folder = os.path.abspath(folder)
 pictures = more[0] if more else None
-with tempfile.TemporaryDirectory() as scratch, Browser(program, scratch) as the_browser:
+with tempfile.TemporaryDirectory(dir=folder) as scratch, Browser(program, scratch) as the_browser:
     globals()["test_" + wanted](the_browser)
 for problem in problems:
     print(problem)
