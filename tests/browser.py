@@ -31,7 +31,7 @@ FLAGS = [
 
 
 class Browser:
-    """A browser of its own, which leaves nothing outside of a folder. It ends with this program, however that does."""
+    """A browser of its own, which leaves nothing outside of a folder, and ends with this program."""
 
     def __init__(self, program, folder):
         to_child, self.out = os.pipe()
