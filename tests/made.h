@@ -5,7 +5,7 @@
  *
  *	tiny	one sample of one frame
  *	shop	a hundred samples: recursion, lines, annotations, a line that is approximate
- *	threads	of three processes
+ *	threads	of three processes and a container
  *	hostile	names that something could stumble over
  *	deep	a recursion of 20,000 calls that is sampled at each depth
  *	NUMBER	so many distinct stacks, with ten samples each on average
@@ -99,6 +99,7 @@ static inline void made_shop(struct profile *profile)
 
 static inline void made_threads(struct profile *profile)
 {
+	MADE_STACK(profile, 6, MADE_NOTE("container shop-1 (docker)", FRAME_CONTAINER), MADE_MODULE, MADE_SERVE);
 	for (int process = 0; process < 3; process++)
 		for (int thread = 0; thread <= process; thread++) {
 			char first[64], second[64];

@@ -31,7 +31,7 @@ static void take_frame(struct profile *profile, const uint8_t **data, size_t *le
 
 	fuzz_take(data, len, &how, sizeof(how));
 	frame.function = take_text(profile, data, len);
-	frame.kind = how.kind % (FRAME_THREAD + 1);
+	frame.kind = how.kind % (FRAME_CONTAINER + 1);
 	frame.approximate = how.kind & 0x80;
 	if (frame.kind == FRAME_PYTHON) {
 		frame.file = take_text(profile, data, len);

@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 enum frame_kind {
-	FRAME_PYTHON,  /* a Python function at a line */
-	FRAME_SPECIAL, /* an annotation such as "[truncated]"; no file, as with the others: */
-	FRAME_PROCESS, /* the root of a process's stacks */
-	FRAME_THREAD,  /* ... of a thread's */
-	FRAME_CONTAINER, /* ... of a container's, or of what is in none */
+	FRAME_PYTHON,	 /* a Python function at a line */
+	FRAME_SPECIAL,	 /* an annotation such as "[truncated]"; no file, as with the others: */
+	FRAME_PROCESS,	 /* the root of a process's stacks */
+	FRAME_THREAD,	 /* ... of a thread's */
+	FRAME_CONTAINER, /* ... of a container's, or of those that are in none */
 };
 
 struct frame {

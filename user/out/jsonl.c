@@ -3,8 +3,8 @@
  * JSON lines, for programs: one object a line, told apart by "type", in this order.
  *
  *	meta	schema (1; a reader refuses what it does not know), and the metadata (words.h)
- *	frame	id: 0, 1, 2, ...; kind: "python", "process", "thread", or "note" for an annotation; function;
- *		and of a Python one file, line, first_line (null where not known) and, if it is so,
+ *	frame	id: 0, 1, 2, ...; kind: "python", "process", "thread", "container", or "note" for an annotation;
+ *		function; and of a Python one file, line, first_line (null where not known) and, if it is so,
  *		"line_approximate": true
  *	stack	frames: ids, outermost first; samples, of that stack alone, and ns, the CPU time they stand for
  *	end	samples, stacks, frames: how many there were, so that a file that was cut off shows
@@ -32,7 +32,8 @@ static void add_frame(struct buf *buf, const struct view *view, const struct str
 	static const char *const kinds[] = {[FRAME_PYTHON] = "python",
 					    [FRAME_SPECIAL] = "note",
 					    [FRAME_PROCESS] = "process",
-					    [FRAME_THREAD] = "thread"};
+					    [FRAME_THREAD] = "thread",
+					    [FRAME_CONTAINER] = "container"};
 	const struct frame *frame = frame_table__get(&view->frames, id);
 
 	buf__addf(buf, "{\"type\":\"frame\",\"id\":%" PRIu32 ",\"kind\":\"%s\",\"function\":", id,

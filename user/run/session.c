@@ -238,7 +238,7 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 		drain(session, 0);
 		if (snapshot) {
 			session->profile.duration_ns = session_now_ns() - session->start_ns;
-			update_cpu(session);
+			follower__update_cpu(&session->follower);
 			session_account(session);
 			snapshot(context);
 		}

@@ -12,6 +12,7 @@ const KIND_COLORS = {
 	1: [230, 8], /* annotations */
 	2: [215, 22], /* processes */
 	3: [200, 22], /* threads */
+	4: [235, 22], /* containers */
 };
 
 const THEMES = {

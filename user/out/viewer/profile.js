@@ -7,6 +7,7 @@
 const KIND_PYTHON = 0;
 const KIND_PROCESS = 2;
 const KIND_THREAD = 3;
+const KIND_CONTAINER = 4;
 
 /* "1 sample", "2 samples", "1 process"; `name` is the plural. */
 function counted(number, name) {
@@ -45,14 +46,17 @@ class Profile {
 		return this.functions.kind[this.functionOf(id)];
 	}
 
-	/* Processes and threads, in whose stacks a reader may want to look alone. */
+	isRoot(id) {
+		const kind = this.kindOf(id);
+		return kind === KIND_PROCESS || kind === KIND_THREAD || kind === KIND_CONTAINER;
+	}
+
+	/* Processes, threads and containers, at whose stacks a reader may want to look alone. */
 	roots() {
 		const roots = [];
-		for (let id = 1; id < this.size; id++) {
-			const kind = this.kindOf(id);
-			if (kind === KIND_PROCESS || kind === KIND_THREAD)
+		for (let id = 1; id < this.size; id++)
+			if (this.isRoot(id))
 				roots.push(id);
-		}
 		return roots.sort((a, b) => this.total[b] - this.total[a]);
 	}
 

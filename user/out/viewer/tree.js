@@ -162,11 +162,6 @@ function buildTree(profile, options) {
 	return tree;
 }
 
-function isRoot(profile, raw) {
-	const kind = profile.kindOf(raw);
-	return kind === KIND_PROCESS || kind === KIND_THREAD;
-}
-
 function fillTree(tree, profile, scope) {
 	const nodes = new Uint32Array(profile.size).fill(NOTHING);
 	nodes[0] = scope > 0 ? NOTHING : 0;
@@ -174,7 +169,7 @@ function fillTree(tree, profile, scope) {
 		const parent = raw === scope ? 0 : nodes[profile.parent[raw]];
 		if (parent === NOTHING)
 			continue;
-		const id = scope < 0 && isRoot(profile, raw) ? parent : tree.child(parent, tree.keyOf(raw));
+		const id = scope < 0 && profile.isRoot(raw) ? parent : tree.child(parent, tree.keyOf(raw));
 		nodes[raw] = id;
 		tree.self[id] += profile.self[raw];
 	}
@@ -202,7 +197,7 @@ function fillInverted(tree, profile, scope) {
 		const full = tree.size > INVERTED_NODES_MAX || steps > INVERTED_STEPS_MAX;
 		const on = [];
 		for (const stack of stacks) {
-			while (scope < 0 && stack.at && isRoot(profile, stack.at))
+			while (scope < 0 && stack.at && profile.isRoot(stack.at))
 				stack.at = profile.parent[stack.at];
 			if (!stack.at || !inScope[stack.at]) {
 				tree.self[stack.node] += stack.weight;
