@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * profile.proto of pprof (github.com/google/pprof/proto/profile.proto), gzipped. Two values a sample: their
- * count, and the CPU time in nanoseconds. A location is a line of a function. Processes, threads and containers
- * are labels ("process", "thread", "container"), not frames; "line: approximate" is a label of samples whose
- * innermost line is. The one mapping stands for the command; it says that all has its names, so that no tool
- * looks for symbols in a binary. The metadata is the comment, as JSON.
+ * count, and the CPU time in nanoseconds. A location is a line of a function. Processes, threads and
+ * containers are labels ("process", "thread", "container"), not frames; "line: approximate" is a label of
+ * samples whose innermost line is. The one mapping stands for the command; it says that all has its names, so
+ * that no tool looks for symbols in a binary. The metadata is the comment, as JSON.
  */
 #include "out/protobuf.h"
 #include "out/words.h"
@@ -113,7 +113,9 @@ static void add_label(struct encoder *encoder, const char *key, const char *valu
 /* "process 12 (python)" is the value "12 (python)" of "process". */
 static void add_root(struct encoder *encoder, const struct frame *frame)
 {
-	const char *key = frame->kind == FRAME_PROCESS ? "process" : frame->kind == FRAME_THREAD ? "thread" : "container";
+	const char *key = frame->kind == FRAME_PROCESS	? "process"
+			  : frame->kind == FRAME_THREAD ? "thread"
+							: "container";
 	const char *value;
 	size_t len = strlen(key);
 

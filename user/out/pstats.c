@@ -4,12 +4,12 @@
  *
  *	(file, line of the def, name): (cc, nc, tt, ct, {caller: (nc, cc, tt, ct)})
  *
- * where a profiler that counts calls has primitive calls, calls, seconds in the function itself, seconds in it
- * and what it called. Here cc are the samples in which the function was executing and nc those in which it was
- * anywhere on the stack, each once, however deep the recursion; so the primitive calls of a file add up to its
- * samples. The format knows functions only, so the grouping does not matter. Annotations and roots are
- * ("~", 0, text), as built-in functions are for Python. A second object behind the first, which pstats does not
- * read, is the metadata: JSON in a str.
+ * where a profiler that counts calls has primitive calls, calls, seconds in the function itself, seconds in
+ * it and what it called. Here cc are the samples in which the function was executing and nc those in which it
+ * was anywhere on the stack, each once, however deep the recursion; the primitive calls of a file add up to
+ * its samples. The format knows functions only, so the grouping does not matter. Annotations and roots are
+ * ("~", 0, text), as built-in functions are for Python. A second object behind the first, which pstats does
+ * not read, is the metadata: JSON in a str.
  *
  * The format of marshal: Python/marshal.c of any CPython since 3.4, little-endian.
  */

@@ -34,7 +34,8 @@ const THEMES = {
 	},
 };
 
-const FOREIGN = /(?:\/(?:site|dist)-packages|\/lib(?:64)?\/python3?[.\d]*t?)\/(?:(?:site|dist)-packages\/)?([^/]+)/;
+const PACKAGES = "(?:site|dist)-packages";
+const FOREIGN = new RegExp(`(?:/${PACKAGES}|/lib(?:64)?/python3?[.\\d]*t?)/(?:${PACKAGES}/)?([^/]+)`);
 
 function hash(text) {
 	let h = 2166136261;

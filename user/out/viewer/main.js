@@ -125,7 +125,7 @@ function show() {
 	tell(zoom);
 }
 
-/* What functions weigh does not depend on the inversion. An answer is kept, since a search asks at every key. */
+/* What functions weigh does not depend on the inversion. Kept, since a search asks at every key. */
 function countsOf(inverted, zoom) {
 	const key = `${treeKey} ${inverted ? 0 : zoom}`;
 	if (key !== kept.key) {
