@@ -26,7 +26,7 @@ SAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame
 endif
 CFLAGS += -std=gnu11 -g $(OPT) $(WARN) $(SAN) -D_GNU_SOURCE -DPYBPFPROF_VERSION='"$(VERSION)"' \
           -Iuser -Iinclude -I$(OUT) $(shell $(PKG_CONFIG) --cflags libbpf libelf json-c)
-LDLIBS += $(shell $(PKG_CONFIG) --libs libbpf libelf json-c)
+LDLIBS += $(shell $(PKG_CONFIG) --libs libbpf libelf json-c zlib)
 BPF_CFLAGS := -std=gnu11 -g -O2 -target bpf -mcpu=v3 -Wall -Wno-unused-function -D__TARGET_ARCH_x86 \
           -Ivmlinux -Iinclude -Ibpf $(shell $(PKG_CONFIG) --cflags libbpf)
 
@@ -36,7 +36,7 @@ TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(sort $(wildcard tests/unit/t
 LIVE_OBJS := $(patsubst tests/%.c,$(OUT)/%.o,$(filter-out tests/live/test_%,$(wildcard tests/live/*.c)))
 LIVE_TESTS := $(patsubst tests/live/%.c,$(OUT)/live/%,$(sort $(wildcard tests/live/test_*.c)))
 
-.PHONY: all test test-plain test-live check-layers check-headers check-tables fuzz install clean
+.PHONY: all golden test test-plain test-live check-layers check-headers check-tables fuzz install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -64,11 +64,27 @@ $(OUT)/pybpfprof.skel.h: $(OUT)/pybpfprof.bpf.o
 
 $(OUT)/user/run/sampler.o: $(OUT)/pybpfprof.skel.h
 
+# The page of flame graphs: one file of its parts, then its bytes for the compiler.
+$(OUT)/flamegraph.html: scripts/join-page $(wildcard user/out/viewer/*)
+	$(call msg,PAGE,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)scripts/join-page user/out/viewer/page.html > $@
+
+$(OUT)/flamegraph_page.inc: $(OUT)/flamegraph.html
+	$(Q)od -An -v -tx1 $< | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g' > $@
+
+$(OUT)/user/out/flamegraph.o $(OUT)/fuzz/user/out/flamegraph.o: $(OUT)/flamegraph_page.inc
+
 # Tests: each file of tests/unit is one Criterion program, linked with everything but main.
 $(OUT)/tests/%: tests/unit/%.c $(OBJS)
 	$(call msg,TEST,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(OBJS) $(LDFLAGS) $(LDLIBS) -lcriterion -o $@
+
+# Profiles without a process, for tests of their readers and for scripts/bench.
+$(OUT)/profiles: tests/profiles.c $(OBJS)
+	$(call msg,TEST,$@)
+	$(Q)$(CC) $(CFLAGS) -Itests -MMD -MP -MF $@.d $< $(OBJS) $(LDFLAGS) $(LDLIBS) -o $@
 
 # Live tests: the same, with what they share, on real Pythons.
 $(OUT)/live/%.o: tests/live/%.c
@@ -81,10 +97,14 @@ $(OUT)/live/%: $(OUT)/live/%.o $(LIVE_OBJS) $(OBJS)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lcriterion -lm -o $@
 
 build-tests: $(TESTS)
-build-live: $(LIVE_TESTS) $(OUT)/pybpfprof
+build-live: $(LIVE_TESTS) $(OUT)/pybpfprof $(OUT)/profiles
 
 test-plain: $(TESTS)
 	$(Q)fail=0; for t in $(TESTS); do echo "== $${t##*/}"; $$t --color=never || fail=1; done; exit $$fail
+
+# After an intended change of a format: rewrite what test_formats compares with, and look at the difference.
+golden: $(OUT)/tests/test_formats
+	$(Q)PYBPFPROF_GOLDEN=1 $< --color=never --filter 'formats/golden*' && git --no-pager diff --stat tests/golden
 
 test: check-layers check-headers check-tables test-plain
 	$(Q)$(MAKE) --no-print-directory ASAN=1 test-plain

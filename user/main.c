@@ -9,6 +9,7 @@
 #include "options.h"
 #include "os/pidns.h"
 #include "out/dump_writer.h"
+#include "out/name.h"
 #include "out/summary.h"
 #include "out/writer.h"
 #include "py/marker.h"
@@ -19,11 +20,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -41,27 +44,53 @@ enum {
 struct recording {
 	const struct options *options;
 	struct output *outputs;
-	size_t open; /* of outputs */
+	char **names; /* of outputs */
+	size_t open;  /* of outputs */
 	struct session *session;
 };
+
+static int open_output(struct recording *recording, const struct name_facts *facts)
+{
+	const struct output_option *wanted = &recording->options->outputs.items[recording->open];
+	char **name = &recording->names[recording->open];
+	int err;
+
+	*name = name__expand(wanted->path, facts);
+	if (!*name)
+		return -ENOMEM;
+	err = output__open(&recording->outputs[recording->open], *name, wanted->writer);
+	if (err)
+		log_err("cannot write %s: %s", *name, strerror(-err));
+	return err;
+}
 
 static int open_outputs(struct recording *recording)
 {
 	const struct options *options = recording->options;
+	char host[HOST_NAME_MAX + 1] = "";
+	struct name_facts facts = {.pid = getpid(), .time_s = (uint64_t)time(NULL), .host = host};
+	int err = 0;
 
+	gethostname(host, sizeof(host) - 1);
+	if (options->session.pids.len)
+		facts.pid = options->session.pids.items[0];
 	recording->outputs = calloc(options->outputs.len + 1, sizeof(*recording->outputs));
-	if (!recording->outputs)
+	recording->names = calloc(options->outputs.len + 1, sizeof(*recording->names));
+	if (!recording->outputs || !recording->names)
 		return -ENOMEM;
-	for (; recording->open < options->outputs.len; recording->open++) {
-		const struct output_option *wanted = &options->outputs.items[recording->open];
-		int err = output__open(&recording->outputs[recording->open], wanted->path, wanted->writer);
+	for (; recording->open < options->outputs.len && !err; recording->open += !err)
+		err = open_output(recording, &facts);
+	return err;
+}
 
-		if (err) {
-			log_err("cannot write %s: %s", wanted->path, strerror(-err));
-			return err;
-		}
-	}
-	return 0;
+static void close_outputs(struct recording *recording)
+{
+	for (size_t i = 0; i < recording->open; i++)
+		output__close(&recording->outputs[i]);
+	for (size_t i = 0; recording->names && i < recording->options->outputs.len; i++)
+		free(recording->names[i]);
+	free(recording->names);
+	free(recording->outputs);
 }
 
 /*
@@ -276,7 +305,8 @@ static int finish(struct recording *recording, enum session_end end)
 	print_lines(session__report, recording->session);
 	for (size_t i = 0; i < recording->open; i++)
 		if (recording->outputs[i].written && recording->outputs[i].fd != STDOUT_FILENO)
-			log_info("wrote %s", recording->outputs[i].path);
+			log_info("wrote %s%s", recording->outputs[i].path,
+				 recording->outputs[i].replaces ? ", in place of the file that was there" : "");
 	if (failed || end == SESSION_END_ERROR)
 		return EXIT_FAILED;
 	return session__is_partial(recording->session) ? EXIT_PARTIAL : EXIT_WRITTEN;
@@ -319,9 +349,7 @@ static int record(const struct options *options)
 	}
 	unfinished = NULL;
 	session__close(recording.session);
-	for (size_t i = 0; i < recording.open; i++)
-		output__close(&recording.outputs[i]);
-	free(recording.outputs);
+	close_outputs(&recording);
 	return code;
 }
 

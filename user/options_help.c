@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#define HELP_COLUMN 39 /* of what is said of a format */
+
 static const char HELP_HEAD[] =
 	"Usage: pybpfprof [record] -p PID[,PID...] [-s] [-d TIME] [-r HZ] [-o FILE]...\n"
 	"       pybpfprof [record] -a | --container NAME | --cgroup PATH [options]\n"
@@ -42,7 +44,8 @@ static const char HELP_HEAD[] =
 	"                          (default 99, at most 20k; readv engine 1000k)\n"
 	"  -o, --output FILE       write the profile; may be given several times, the\n"
 	"                          suffix chooses the format; - is stdout, without the\n"
-	"                          table then\n"
+	"                          table then. %p in it is the PID, %t the time, %h the\n"
+	"                          host; a file that is there is replaced\n"
 	"      --format NAME       the format of every -o, whatever its suffix\n"
 	"                          (without one: collapsed)\n"
 	"      --line              group by executing line (default)\n"
@@ -92,10 +95,11 @@ void options__print_help(void)
 
 	fputs(HELP_HEAD, stdout);
 	for (; *writers; writers++) {
-		printf("  %-12s", (*writers)->name);
+		int columns = printf("  %-11s", (*writers)->name);
+
 		for (const char *const *suffix = (*writers)->suffixes; *suffix; suffix++)
-			printf(" %s", *suffix);
-		printf("   %s\n", (*writers)->help);
+			columns += printf(" %s", *suffix);
+		printf("%*s%s\n", columns < HELP_COLUMN ? HELP_COLUMN - columns : 2, "", (*writers)->help);
 	}
 	fputs(HELP_TAIL, stdout);
 }

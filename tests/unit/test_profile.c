@@ -204,3 +204,12 @@ Test(profile, agrees_with_ancestor_walks)
 		}
 	}
 }
+
+Test(profile, total)
+{
+	cr_expect_eq(profile__total(&profile), 0);
+	add_stack(&profile, 3, {"f", "a.py", 1, 1}, {"g", "a.py", 2, 2});
+	add_stack(&profile, 4, {"f", "a.py", 1, 1});
+	trie__add(&profile.trie, TRIE_ROOT, 5);
+	cr_expect_eq(profile__total(&profile), 12);
+}

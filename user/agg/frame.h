@@ -11,13 +11,16 @@
 #include <stdint.h>
 
 enum frame_kind {
-	FRAME_PYTHON,  /* a Python function at a line */
-	FRAME_SPECIAL, /* an annotation such as "[truncated]" or a process or thread root; no file */
+	FRAME_PYTHON,	 /* a Python function at a line */
+	FRAME_SPECIAL,	 /* an annotation such as "[truncated]"; no file, as with the others: */
+	FRAME_PROCESS,	 /* the root of a process's stacks */
+	FRAME_THREAD,	 /* ... of a thread's */
+	FRAME_CONTAINER, /* ... of a container's, or of those that are in none */
 };
 
 struct frame {
 	uint32_t function;   /* strtab id of the qualified name */
-	uint32_t file;	     /* strtab id of co_filename; 0 for FRAME_SPECIAL */
+	uint32_t file;	     /* strtab id of co_filename; 0 but for FRAME_PYTHON */
 	uint32_t line;	     /* executing line; 0 = unknown */
 	uint32_t first_line; /* line of the def; 0 = unknown; tells two functions of one name apart */
 	enum frame_kind kind;

@@ -31,6 +31,15 @@ void profile__free(struct profile *profile)
 	profile->strings = NULL;
 }
 
+uint64_t profile__total(const struct profile *profile)
+{
+	uint64_t sum = 0;
+
+	for (size_t id = 0; id < profile->trie.nodes.len; id++)
+		sum += profile->trie.nodes.items[id].self;
+	return sum;
+}
+
 int profile_groups__init(struct profile_groups *groups, const struct profile *profile, enum group_by group)
 {
 	size_t len = profile->frames.frames.len;

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "agg/account.h"
 #include "agg/frame.h"
 #include "agg/trie.h"
 #include "base/strtab.h"
@@ -22,11 +23,33 @@ struct profile {
 	uint64_t start_realtime_ns;
 	uint64_t duration_ns;
 	const char *command; /* what was profiled, already escaped; borrowed from the session */
+	struct account account;
 };
+
+/* Here alone the unit of weights is known. The weight that readers count as one: a sample. */
+static inline uint64_t profile__unit(const struct profile *profile)
+{
+	return 1;
+}
+
+/* A weight in that unit. */
+static inline uint64_t profile__value(const struct profile *profile, uint64_t weight)
+{
+	return weight / profile__unit(profile);
+}
+
+/* The CPU time that a weight stands for. */
+static inline uint64_t profile__ns(const struct profile *profile, uint64_t weight)
+{
+	return weight * profile->period_ns;
+}
 
 /* 0 or -ENOMEM. */
 int profile__init(struct profile *profile, uint32_t max_nodes);
 void profile__free(struct profile *profile);
+
+/* Sum of all weights. */
+uint64_t profile__total(const struct profile *profile);
 
 /*
  * The frames as a report shows them: frames that differ only in what the grouping leaves out share a group. A

@@ -67,6 +67,16 @@ void buf__addc(struct buf *buf, char c)
 	buf__add(buf, &c, 1);
 }
 
+void buf__add_number(struct buf *buf, uint64_t number)
+{
+	char digits[20], *from = digits + sizeof(digits);
+
+	do {
+		*--from = (char)('0' + number % 10);
+	} while (number /= 10);
+	buf__add(buf, from, (size_t)(digits + sizeof(digits) - from));
+}
+
 void buf__addf(struct buf *buf, const char *fmt, ...)
 {
 	va_list args;

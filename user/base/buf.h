@@ -18,6 +18,7 @@ struct buf {
 void buf__add(struct buf *buf, const void *bytes, size_t len);
 void buf__adds(struct buf *buf, const char *s);
 void buf__addc(struct buf *buf, char c);
+void buf__add_number(struct buf *buf, uint64_t number); /* decimal; what there may be millions of */
 void buf__addf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*

@@ -7,11 +7,15 @@
  * trie, by text id; since ';' inside a text is escaped, that leaves no two equal lines. A line is then a path
  * of text ids, which costs 4 bytes a frame until it is printed.
  */
+#include "agg/view.h"
 #include "out/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Each line has all its names, so this format is the first to become unwieldy. */
+static const struct view_size size = {.stack = 8, .stack_frame = 48, .max = 96u << 20};
 
 /* What separates frames and lines, and so cannot be part of a frame. */
 #define SEPARATORS ";\n"
@@ -46,7 +50,7 @@ static void add_frame(struct buf *buf, const struct strtab *strings, const struc
 	const char *function = strtab__get(strings, frame->function);
 
 	buf__add_escaped(buf, *function ? function : "[unnamed]", SEPARATORS);
-	if (frame->kind == FRAME_SPECIAL)
+	if (frame->kind != FRAME_PYTHON)
 		return;
 	buf__adds(buf, " (");
 	buf__add_escaped(buf, strtab__get(strings, frame->file), SEPARATORS);
@@ -55,16 +59,16 @@ static void add_frame(struct buf *buf, const struct strtab *strings, const struc
 	buf__addc(buf, ')');
 }
 
-/* The text id of each frame group, as an array that the caller frees. */
-static uint32_t *render_groups(struct folding *folding, const struct strtab *strings,
-			       const struct frame_table *groups)
+/* The text id of each frame, as an array that the caller frees. */
+static uint32_t *render_frames(struct folding *folding, const struct strtab *strings,
+			       const struct frame_table *frames)
 {
-	uint32_t *texts = calloc(groups->frames.len ?: 1, sizeof(*texts));
+	uint32_t *texts = calloc(frames->frames.len ?: 1, sizeof(*texts));
 	struct buf buf = {0};
 
-	for (size_t id = 0; texts && id < groups->frames.len; id++) {
+	for (size_t id = 0; texts && id < frames->frames.len; id++) {
 		buf.len = 0;
-		add_frame(&buf, strings, frame_table__get(groups, (uint32_t)id));
+		add_frame(&buf, strings, frame_table__get(frames, (uint32_t)id));
 		texts[id] = buf.err ? UINT32_MAX : strtab__add(folding->texts, buf.data, buf.len);
 		if (texts[id] == UINT32_MAX) {
 			free(texts);
@@ -75,34 +79,16 @@ static uint32_t *render_groups(struct folding *folding, const struct strtab *str
 	return texts;
 }
 
-/* Samples without any frame still count: a line needs a stack. */
-static int add_rootless(struct folding *folding, uint64_t count)
-{
-	static const char text[] = "[no stack]";
-	uint32_t id, node;
-
-	if (!count)
-		return 0;
-	id = strtab__add(folding->texts, text, strlen(text));
-	node = id == UINT32_MAX ? TRIE_FULL : trie__child(&folding->stacks, TRIE_ROOT, id);
-	if (node == TRIE_FULL)
-		return -ENOMEM;
-	trie__add(&folding->stacks, node, count);
-	return 0;
-}
-
 /* Rebuild the trie by text: parents precede children, so one pass in order of ids does it. */
-static int merge_stacks(struct folding *folding, const struct trie *trie, const uint32_t *group_of_frame,
-			const uint32_t *text_of_group)
+static int merge_stacks(struct folding *folding, const struct trie *trie, const uint32_t *texts)
 {
 	uint32_t *merged = calloc(trie->nodes.len, sizeof(*merged));
-	int err = merged ? add_rootless(folding, trie->nodes.items[TRIE_ROOT].self) : -ENOMEM;
+	int err = merged ? 0 : -ENOMEM;
 
 	for (size_t id = 1; !err && id < trie->nodes.len; id++) {
 		const struct trie_node *node = &trie->nodes.items[id];
-		uint32_t text = text_of_group[group_of_frame[node->frame]];
 
-		merged[id] = trie__child(&folding->stacks, merged[node->parent], text);
+		merged[id] = trie__child(&folding->stacks, merged[node->parent], texts[node->frame]);
 		if (merged[id] == TRIE_FULL)
 			err = -ENOMEM;
 		else
@@ -192,23 +178,23 @@ static void add_line(struct buf *buf, const struct strtab *texts, const struct l
 
 static int fold(struct folding *folding, const struct profile *profile, enum group_by group)
 {
-	struct profile_groups groups;
-	uint32_t *text_of_group = NULL;
+	uint32_t *texts = NULL;
+	struct view view;
 	int err;
 
-	err = profile_groups__init(&groups, profile, group);
+	err = view__init(&view, profile, group, &size);
 	if (err)
 		goto out;
 	err = -ENOMEM;
-	text_of_group = render_groups(folding, profile->strings, &groups.groups);
-	if (!text_of_group)
+	texts = render_frames(folding, profile->strings, &view.frames);
+	if (!texts)
 		goto out;
-	err = merge_stacks(folding, &profile->trie, groups.of_frame, text_of_group);
+	err = merge_stacks(folding, &view.trie, texts);
 	if (!err)
 		err = collect_lines(folding);
 out:
-	free(text_of_group);
-	profile_groups__free(&groups);
+	free(texts);
+	view__free(&view);
 	return err;
 }
 

@@ -160,6 +160,7 @@ static int open_existing(struct output *out, const struct stat *file)
 	if (S_ISREG(file->st_mode)) {
 		if (faccessat(AT_FDCWD, out->path, W_OK, AT_EACCESS))
 			return -errno;
+		out->replaces = true;
 		return follow_links(out->path, &out->final_path) ?: create_temporary(out);
 	}
 	out->fd = open(out->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);

@@ -96,7 +96,7 @@ static int make_cells(struct cells *cells, const struct strtab *strings, const s
 	int err;
 
 	buf__add_escaped(&function, *name ? name : "[unnamed]", NULL);
-	if (row->kind != FRAME_SPECIAL) {
+	if (row->kind == FRAME_PYTHON) {
 		buf__add_escaped(&place, strtab__get(strings, row->file), NULL);
 		if (row->line)
 			buf__addf(&place, row->approximate ? ":~%u" : ":%u", row->line);

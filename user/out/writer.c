@@ -8,7 +8,12 @@
 #include <string.h>
 
 static const struct writer *const writers[] = {
+	&flamegraph_writer,
 	&collapsed_writer,
+	&pstats_writer,
+	&speedscope_writer,
+	&pprof_writer,
+	&jsonl_writer,
 	NULL,
 };
 

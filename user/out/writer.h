@@ -27,7 +27,12 @@ const struct writer *writer__by_path(const char *path);
 const struct writer *const *writer__all(void);
 
 /* The formats, each in the file of its name. A new one also gets a line in writer.c. */
+extern const struct writer flamegraph_writer;
 extern const struct writer collapsed_writer;
+extern const struct writer pstats_writer;
+extern const struct writer speedscope_writer;
+extern const struct writer pprof_writer;
+extern const struct writer jsonl_writer;
 
 /*
  * One -o of the command line. Opened before sampling starts, so that an unwritable path is told at once. A
@@ -42,6 +47,7 @@ struct output {
 	char *final_path; /* path with links followed; NULL when written directly */
 	char *tmp_path;	  /* NULL when there is no temporary file */
 	int fd;		  /* -1 = not open */
+	bool replaces;	  /* a file that was there before */
 	bool written;	  /* at least once, in full */
 };
 

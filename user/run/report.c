@@ -43,7 +43,7 @@ uint64_t report__lost(const struct report *report)
 	return sum;
 }
 
-static uint64_t without_python(const struct report *report)
+uint64_t report__without_python(const struct report *report)
 {
 	const uint64_t *status = report->counts.status;
 
@@ -118,7 +118,7 @@ static void format_no_python(const struct report *report, struct buf *out)
 	};
 	bool first = true;
 
-	buf__addf(out, "%" PRIu64 " without Python frames", without_python(report));
+	buf__addf(out, "%" PRIu64 " without Python frames", report__without_python(report));
 	for (int status = PBP_STATUS_NO_TARGET; status < PBP_STATUS_COUNT; status++)
 		add_reason(out, &first, report->counts.status[status], texts[status]);
 	buf__adds(out, first ? "" : ")");

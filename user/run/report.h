@@ -66,4 +66,5 @@ void report__explain_empty(const struct report *report, struct buf *out);
 void report__format_json(const struct report *report, struct buf *out);
 
 uint64_t report__lost(const struct report *report);
+uint64_t report__without_python(const struct report *report);
 uint64_t report__target_cpu_ns(const struct report *report);

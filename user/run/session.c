@@ -236,8 +236,12 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 	session->signal = signals__take(&wants_snapshot);
 	if (wants_snapshot) {
 		drain(session, 0);
-		if (snapshot)
+		if (snapshot) {
+			session->profile.duration_ns = session_now_ns() - session->start_ns;
+			follower__update_cpu(&session->follower);
+			session_account(session);
 			snapshot(context);
+		}
 	}
 	return session->signal != 0;
 }
@@ -323,6 +327,8 @@ static void stop_sampling(struct session *session, enum session_end end)
 	engine__stop(&session->engine);
 	drain_all(session);
 	session->end = end;
+	session_account(session);
+	session->profile.account.end = session_end_text(session);
 	log_progress("%s", "");
 }
 

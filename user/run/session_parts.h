@@ -40,3 +40,6 @@ bool session_follows(const struct session *session);
 
 uint64_t session_now_ns(void);
 uint64_t session_now_realtime_ns(void);
+/* Bring what the profile's metadata says of the run up to date. */
+void session_account(struct session *session);
+const char *session_end_text(const struct session *session); /* why it ended; static */

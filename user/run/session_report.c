@@ -8,7 +8,7 @@
 
 #include <signal.h>
 
-static const char *end_text(const struct session *session)
+const char *session_end_text(const struct session *session)
 {
 	switch (session->end) {
 	case SESSION_END_DURATION:
@@ -143,7 +143,7 @@ static void fill_report(struct session *session, struct report *report)
 		.rate_hz = session->config.rate_hz,
 		.wall_ns = session->profile.duration_ns,
 		.engine = engine__name(&session->engine),
-		.end = end_text(session),
+		.end = session_end_text(session),
 	};
 	report->loss_count = engine__losses(&session->engine, report->losses);
 	report->with_stats = session->config.stats;
@@ -152,6 +152,29 @@ static void fill_report(struct session *session, struct report *report)
 	choose_told(session, report);
 	sum_containers(session, report);
 	fill_engine_part(session, report);
+}
+
+void session_account(struct session *session)
+{
+	const struct symbolize_counts *counts = &session->symbolizer.counts;
+	struct report report;
+
+	fill_report(session, &report);
+	session->profile.account = (struct account){
+		.engine = report.engine,
+		.rate_hz = report.rate_hz,
+		.processes = report.process_count + report.past.pythons,
+		.cpu_ns = report.cpu_unknown ? 0 : report__target_cpu_ns(&report),
+		.lost = report__lost(&report),
+		.truncated = counts->truncated,
+		.unverified = counts->unverified,
+		.without_python = report__without_python(&report),
+		.code_freed = counts->unreadable,
+		.exited = counts->exited,
+		.line_unknown = report.lines_unknown,
+		.line_approximate = counts->approximate,
+		.beyond_size_limit = counts->pruned,
+	};
 }
 
 void session__report(struct session *session, struct buf *out)

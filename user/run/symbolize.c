@@ -26,12 +26,17 @@
 #define LOOKS_MAX	  32 /* at a stack with a code object that was gone */
 #define PRIMED_MAX	  64 /* threads looked at before the first sample */
 
-static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)
+static uint32_t frame_named(struct symbolizer *symbolizer, enum frame_kind kind, const char *text)
 {
-	struct frame frame = {.kind = FRAME_SPECIAL,
+	struct frame frame = {.kind = kind,
 			      .function = strtab__add(symbolizer->profile->strings, text, strlen(text))};
 
 	return frame_table__add(&symbolizer->profile->frames, &frame);
+}
+
+static uint32_t special_frame(struct symbolizer *symbolizer, const char *text)
+{
+	return frame_named(symbolizer, FRAME_SPECIAL, text);
 }
 
 int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, struct processes *processes,
@@ -311,14 +316,15 @@ static int resolve_stacks(struct symbolizer *symbolizer)
 
 /* --- roots --- */
 
-static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, const char *text)
+static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, enum frame_kind kind,
+			    const char *text)
 {
 	uint32_t frame;
 
 	/* Each process and thread has a name of its own. */
 	if (symbolizer->profile->frames.frames.len >= FRAMES_MAX)
 		return TRIE_FULL;
-	frame = special_frame(symbolizer, text);
+	frame = frame_named(symbolizer, kind, text);
 	return frame == UINT32_MAX ? TRIE_FULL : trie__child(&symbolizer->profile->trie, parent, frame);
 }
 
@@ -333,16 +339,16 @@ static uint32_t make_root(struct symbolizer *symbolizer, const struct process *p
 	if (symbolizer->by_container) {
 		snprintf(text, sizeof(text), "%s%s", container ? "container " : "[host]",
 			 container ? container->label : "");
-		node = child_named(symbolizer, node, text);
+		node = child_named(symbolizer, node, FRAME_CONTAINER, text);
 	} else if (symbolizer->by_process) {
 		snprintf(text, sizeof(text), "process %s (%s%s%s)", process__number(process, number),
 			 process->command, container ? ", container " : "", container ? container->called : "");
-		node = child_named(symbolizer, node, text);
+		node = child_named(symbolizer, node, FRAME_PROCESS, text);
 	}
 	if (symbolizer->by_thread && node != TRIE_FULL) {
 		snprintf(text, sizeof(text), "thread %s (%.16s)", pidns__text(number, sample->tid, inner_tid),
 			 sample->comm);
-		node = child_named(symbolizer, node, text);
+		node = child_named(symbolizer, node, FRAME_THREAD, text);
 	}
 	return node;
 }

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What reads the files elsewhere reads them: pstats of every Python, json, pprof (tests/readers.py), and a
+ * browser, in which the page is used as a person would (tests/viewer.py). Of profiles that no process made,
+ * and of a process. What the files hold to the byte is the business of tests/unit/test_formats.c.
+ */
+#include "harness.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FORMATS 6
+static const char *const formats[FORMATS] = {"flamegraph", "collapsed", "pstats",
+					     "speedscope", "pprof",	"jsonl"};
+static const char *const suffixes[FORMATS] = {"html", "collapsed", "pstats", "json", "pb.gz", "jsonl"};
+
+/* Runs a command to its end, which has to be a good one. */
+#define run_well(...) run_command((const char *const[]){__VA_ARGS__, NULL})
+static const char *run_command(const char *const *argv)
+{
+	struct child *child = child__start(&(struct child_config){.argv = argv});
+
+	check(child__wait(child, 120), "%s %s does not end", argv[0], argv[1]);
+	check(child__code(child) == 0, "%s %s: exit code %d\n%s%s", argv[0], argv[1], child__code(child),
+	      child__out(child), child__err(child));
+	return child__out(child);
+}
+
+/* FOLDER/NAME.SUFFIX of a profile of made.h. */
+static void make_file(const char *folder, const char *name, size_t format)
+{
+	char program[CHILD_PATH], path[CHILD_PATH];
+
+	snprintf(program, sizeof(program), "%.*s/profiles",
+		 (int)(strrchr(profiler_path(), '/') - profiler_path()), profiler_path());
+	snprintf(path, sizeof(path), "%s/%s.%s", folder, name, suffixes[format]);
+	run_well(program, name, formats[format], path);
+}
+
+LIVE_TEST(formats, made_profiles)
+{
+	static const char *const names[] = {"tiny", "shop", "threads", "hostile", "3000"};
+	const char *folder = scratch_folder("");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		for (size_t format = 0; format < FORMATS; format++)
+			make_file(folder, names[i], format);
+		run_well("python3", "tests/readers.py", folder, names[i]);
+	}
+}
+
+/* So many that some formats have to leave out the smallest ones: no sample goes by that. */
+LIVE_TEST(formats, many_stacks)
+{
+	const char *folder = scratch_folder("");
+
+	for (size_t format = 0; format < FORMATS; format++)
+		make_file(folder, "100000", format);
+	run_well("python3", "tests/readers.py", folder, "100000");
+}
+
+/* The words of its command, and then those. */
+static struct child *start_python(const struct python *python, const char *const *words)
+{
+	static char command[sizeof(python->command)];
+	const char *argv[24];
+	size_t count = 0;
+
+	strcpy(command, python->command);
+	for (char *word = strtok(command, " "); word; word = strtok(NULL, " "))
+		argv[count++] = word;
+	while (*words)
+		argv[count++] = *words++;
+	argv[count] = NULL;
+	return child__start(&(struct child_config){.argv = argv});
+}
+
+EACH_OF(supported_pythons, formats, pstats)
+{
+	const char *folder = scratch_folder(python->root), *inside = folder + strlen(python->root);
+	char path[CHILD_PATH];
+	struct child *child;
+
+	snprintf(path, sizeof(path), "%s/readers.py", folder);
+	copy_file("tests/readers.py", path);
+	make_file(folder, "shop", 2);
+	make_file(folder, "hostile", 2);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/readers.py", inside);
+		child = start_python(
+			python, (const char *const[]){path, inside, i ? "hostile" : "shop", "pstats", NULL});
+		check(child__wait(child, 60) && child__code(child) == 0, "%s: %s%s", python->version,
+		      child__out(child), child__err(child));
+		check(!strcmp(child__out(child), i ? "pstats 176 1777777760\n" : "pstats 100 1010101000\n"),
+		      "%s: %s", python->version, child__out(child));
+	}
+}
+
+static char pid_text[16];
+
+static struct target *start_threads(void)
+{
+	struct target *target = start(pick("3.15", "debian"), "parallel.py");
+
+	snprintf(pid_text, sizeof(pid_text), "%d", target->pid);
+	return target;
+}
+
+/* All formats of one run say the same, which is what the report says. */
+LIVE_TEST(formats, of_a_process)
+{
+	const char *folder = scratch_folder(""), *word;
+	char paths[FORMATS][CHILD_PATH], want[64];
+	struct run *run;
+
+	start_threads();
+	for (size_t format = 0; format < FORMATS; format++)
+		snprintf(paths[format], CHILD_PATH, "%s/x.%s", folder, suffixes[format]);
+	run = profiler__finish(profiler("-p", pid_text, "-d", "1", "-r", "499", "-q", "-t", "--by", "process",
+					"-o", paths[0], "-o", paths[1], "-o", paths[2], "-o", paths[3], "-o",
+					paths[4], "-o", paths[5]),
+			       paths[1]);
+	check(run->code == 0 && run->report.samples > 50, "exit code %d, %g samples", run->code,
+	      run->report.samples);
+	snprintf(want, sizeof(want), "html %.0f ", run->report.samples);
+	word = run_well("python3", "tests/readers.py", folder, "x");
+	check(strstr(word, want), "not %s but %s", want, word);
+	word = read_text(paths[5]);
+	check(strstr(word, "\"engine\": \"bpf\", \"end\": \"duration over\", \"start\": \"2") &&
+		      strstr(word, "\"rate_hz\": 499"),
+	      "metadata: %.600s", word);
+	check(strstr(word, "\"kind\":\"process\"") && strstr(word, "\"kind\":\"thread\""), "no roots: %.600s",
+	      word);
+}
+
+/* What goes on has no end yet; its file is whole all the same. */
+LIVE_TEST(formats, snapshot)
+{
+	char path[CHILD_PATH];
+	struct child *child;
+	const char *text;
+
+	start_threads();
+	snprintf(path, sizeof(path), "%s/%%p.jsonl", scratch_folder(""));
+	child = profiler("-v", "-p", pid_text, "-r", "499", "-q", "-o", path);
+	check(child__wait_message(child, "first sample", 30), "no first sample: %s", child__err(child));
+	for (int i = 0; i < 300 && !strstr(child__err(child), "snapshot of "); i++) {
+		kill(child->pid, SIGUSR1);
+		pause_for(0.1);
+	}
+	snprintf(strstr(path, "%p"), sizeof(path) / 2, "%s.jsonl", pid_text);
+	text = read_text(path);
+	check(strstr(text, "\"end\": null") && !strstr(text, "\"duration_s\": 0.00") &&
+		      strstr(text, "\"type\":\"end\""),
+	      "%s: %.600s", path, text);
+	kill(child->pid, SIGINT);
+	check(child__wait(child, 30) && child__code(child) == 0, "%s", child__err(child));
+	text = read_text(path);
+	check(strstr(text, "\"end\": \"stopped by Ctrl-C\""), "%s: %.600s", path, text);
+}
+
+/* Those that are texts may go to stdout, whose reader may have seen enough; none hides that a device is full.
+ */
+LIVE_TEST(formats, streams)
+{
+	struct run *run;
+
+	start_threads();
+	for (size_t format = 0; format < FORMATS; format++) {
+		bool binary = !strcmp(formats[format], "pstats") || !strcmp(formats[format], "pprof");
+		const char *begin = !strcmp(formats[format], "flamegraph") ? "<!DOCTYPE html>" : "{";
+
+		run = profiler_run("-p", pid_text, "-d", "0.2", "-r", "499", "--format", formats[format],
+				   "-o", "-");
+		check(run->code == 0, "%s: exit code %d", formats[format], run->code);
+		check(binary || !strcmp(formats[format], "collapsed") ||
+			      !strncmp(run->out, begin, strlen(begin)),
+		      "%s: %.80s", formats[format], run->out);
+		run = profiler_run("-p", pid_text, "-d", "0.2", "-r", "499", "-q", "--format",
+				   formats[format], "-o", "/dev/full");
+		check(run->code == 1 && strstr(run->err, "No space"), "%s: exit code %d: %s", formats[format],
+		      run->code, run->err);
+	}
+}
+
+/* --- the page --- */
+
+/* Debian's, Fedora's, Google's. */
+static const char *browser(void)
+{
+	static const char *const names[] = {"/usr/bin/chromium", "/usr/bin/chromium-browser",
+					    "/usr/bin/google-chrome"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!access(names[i], X_OK))
+			return names[i];
+	return NULL;
+}
+
+static void view(const char *test, const char *const *names)
+{
+	const char *folder = scratch_folder("");
+
+	if (!browser())
+		cr_skip_test("no browser: scripts/setup --test installs one where Debian's packages are");
+	for (; *names; names++)
+		make_file(folder, *names, 0);
+	run_well("python3", "tests/viewer.py", browser(), folder, test);
+}
+
+/* A test of viewer.py and the profiles that it looks at. */
+#define VIEWER_TEST(name, ...)                                                                               \
+	LIVE_TEST(formats, page_##name)                                                                      \
+	{                                                                                                    \
+		view(#name, (const char *const[]){__VA_ARGS__, NULL});                                       \
+	}
+
+VIEWER_TEST(figures, "shop")
+VIEWER_TEST(zoom, "shop")
+VIEWER_TEST(search, "shop")
+VIEWER_TEST(views, "shop")
+VIEWER_TEST(lines, "shop")
+VIEWER_TEST(labels, "shop")
+VIEWER_TEST(one, "tiny")
+VIEWER_TEST(deep, "deep")
+VIEWER_TEST(threads, "threads")
+VIEWER_TEST(hostile, "hostile")
+VIEWER_TEST(themes, "hostile")
+VIEWER_TEST(small, "shop", "hostile", "100000")
+VIEWER_TEST(many, "100000")
+VIEWER_TEST(pruned, "600000")

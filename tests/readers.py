@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Reads the files of a profile back, each with what reads it elsewhere, and compares what they say:
+
+    readers.py FOLDER NAME [FORMAT...]
+
+of NAME.html, .collapsed, .pstats, .json, .pb.gz, .jsonl (default: all). pstats loads its file itself; a
+page's profile and the other JSON are read by json, and the file of pprof by its published schema and, where
+there is one, `go tool pprof`. Prints "FORMAT SAMPLES NANOSECONDS" for each, so that runs by several Pythons
+can be compared; exit 1 if something is wrong. Runs on Python 3.8 and later.
+"""
+
+import collections
+import gzip
+import io
+import json
+import marshal
+import pstats
+import re
+import shutil
+import subprocess
+import sys
+
+Read = collections.namedtuple("Read", "samples ns selves metadata")
+# selves: {(function, file): samples in which it was executing}; metadata: None where there is no place for it
+
+
+def fail(*words):
+    print(*words)
+    sys.exit(1)
+
+
+def need(condition, *words):
+    if not condition:
+        fail(*words)
+
+
+def read_collapsed(path):
+    selves = collections.Counter()
+    with open(path, encoding="utf-8", newline="\n") as file:
+        for line in file:
+            match = re.fullmatch(r"(.+) (\d+)\n", line)
+            need(match, path, "has the line", repr(line))
+            leaf = match[1].split(";")[-1]
+            place = re.fullmatch(r"(.*) \((.*?)(?::~?\d+)?\)", leaf)
+            names = (place[1], place[2]) if place else (leaf, "")
+            selves[tuple(name.replace("\\x3b", ";") for name in names)] += int(match[2])
+    return Read(sum(selves.values()), None, selves, None)
+
+
+def read_pstats(path):
+    stats = pstats.Stats(path, stream=io.StringIO())
+    with open(path, "rb") as file:
+        marshal.load(file)
+        metadata = json.loads(marshal.load(file))
+        need(not file.read(1), path, "goes on")
+    selves, ns = collections.Counter(), 0.0
+    for (file, line, function), (own, total, own_s, total_s, callers) in stats.stats.items():
+        need(own <= total and own_s <= total_s, path, "has more of itself than in all:", function)
+        need(
+            abs(total_s - total * metadata["period_ns"] / 1e9) < 1e-6,
+            path,
+            "seconds and samples differ:",
+            function,
+        )
+        need(total <= metadata["samples"], path, "has a function in more samples than there are:", function)
+        for caller, (calls, own_calls, _, _) in callers.items():
+            need(caller in stats.stats, path, "has a caller that is no function:", caller)
+            need(own_calls <= calls <= total, path, "has a caller in more samples than its callee", caller)
+        selves[function, "" if file == "~" else file] += own
+        ns += own_s * 1e9
+    need(stats.prim_calls == sum(selves.values()), path, "primitive calls:", stats.prim_calls)
+    stats.sort_stats("cumulative").print_stats()
+    stats.print_callers()
+    stats.print_callees()
+    stats.stream.getvalue().encode("utf-8")
+    return Read(stats.prim_calls, round(ns), selves, metadata)
+
+
+def read_speedscope(path):
+    with open(path, encoding="utf-8") as file:
+        data = json.load(file)
+    need(data["$schema"] == "https://www.speedscope.app/file-format-schema.json", path, "$schema")
+    (profile,) = data["profiles"]
+    need(
+        profile["type"] == "sampled" and profile["unit"] == "nanoseconds",
+        path,
+        "is",
+        profile["type"],
+        profile["unit"],
+    )
+    need(len(profile["samples"]) == len(profile["weights"]), path, "has not a weight for each sample")
+    need(profile["endValue"] == sum(profile["weights"]), path, "ends at", profile["endValue"])
+    frames, period = data["shared"]["frames"], data["pybpfprof"]["period_ns"]
+    selves = collections.Counter()
+    for stack, weight in zip(profile["samples"], profile["weights"]):
+        leaf = frames[stack[-1]]
+        selves[leaf["name"].replace(" [line approximate]", ""), leaf.get("file", "")] += weight // period
+    return Read(sum(selves.values()), sum(profile["weights"]), selves, data["pybpfprof"])
+
+
+def read_jsonl(path):
+    frames, selves, stacks, ns = [], collections.Counter(), 0, 0
+    with open(path, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    need(lines[0]["type"] == "meta" and lines[0]["schema"] == 1, path, "begins with", lines[0])
+    for line in lines[1:-1]:
+        if line["type"] == "frame":
+            need(line["id"] == len(frames), path, "has a frame out of order:", line["id"])
+            frames.append(line)
+        else:
+            need(line["type"] == "stack", path, "has a", line["type"])
+            leaf = frames[line["frames"][-1]]
+            selves[leaf["function"], leaf.get("file", "")] += line["samples"]
+            ns += line["ns"]
+            stacks += 1
+    metadata, end = lines[0]["metadata"], lines[-1]
+    need(
+        end == {"type": "end", "samples": sum(selves.values()), "stacks": stacks, "frames": len(frames)},
+        path,
+        "ends with",
+        end,
+    )
+    return Read(end["samples"], ns, selves, metadata)
+
+
+def read_page(path):
+    with open(path, encoding="utf-8") as file:
+        page = file.read()
+    data = json.loads(re.search('<script type="application/json" id="profile">(.*?)</script>', page, re.S)[1])
+    texts, functions, frames, nodes = data["texts"], data["functions"], data["frames"], data["nodes"]
+    need(
+        len(nodes["frame"]) == len(nodes["back"]) == len(nodes["self"]), path, "has nodes of several lengths"
+    )
+    selves = collections.Counter()
+    for number, (frame, back, own) in enumerate(zip(nodes["frame"], nodes["back"], nodes["self"]), 1):
+        need(1 <= back <= number, path, "has a parent", back, "before", number)
+        function = frames["function"][frame]
+        file = texts[functions["file"][function]] if functions["kind"][function] == 0 else ""
+        selves[texts[functions["name"][function]] or "[unnamed]", file] += own // data["unit"]["weight"]
+    samples = sum(selves.values())
+    return Read(samples, samples * data["unit"]["ns"], selves, data["metadata"])
+
+
+def fields(message):
+    """Of a protobuf message: (number, value)."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        tag = varint()
+        if tag & 7 == 0:
+            yield tag >> 3, varint()
+        else:
+            need(tag & 7 == 2, "a field of kind", tag & 7)
+            length = varint()
+            need(at + length <= len(message), "a field that is cut off")
+            yield tag >> 3, message[at : at + length]
+            at += length
+
+
+def packed(data):
+    numbers, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            numbers.append(value)
+            value = shift = 0
+    return numbers
+
+
+def read_pprof(path):
+    """By github.com/google/pprof/proto/profile.proto."""
+    with gzip.open(path) as file:
+        profile = list(fields(file.read()))
+    texts = [value.decode("utf-8") for number, value in profile if number == 6]
+    need(texts[0] == "", path, "strings begin with", texts[0])
+    types = [tuple(texts[value] for _, value in fields(item)) for number, item in profile if number == 1]
+    need(types == [("samples", "count"), ("cpu", "nanoseconds")], path, "has values of", types)
+    functions = {}
+    for function in (dict(fields(item)) for number, item in profile if number == 5):
+        functions[function[1]] = texts[function[2]], texts[function.get(4, 0)]
+    locations = {}
+    for location in (dict(fields(item)) for number, item in profile if number == 4):
+        need(location[2] == 1, path, "has a location in mapping", location[2])
+        locations[location[1]] = functions[dict(fields(location[4]))[1]]
+    selves, ns, labels = collections.Counter(), 0, set()
+    for sample in (list(fields(item)) for number, item in profile if number == 2):
+        values = packed(dict(sample)[2])
+        leaf = locations[packed(dict(sample)[1])[0]]
+        selves[leaf] += values[0]
+        ns += values[1]
+        labels |= {
+            tuple(texts[value] for _, value in fields(label)) for number, label in sample if number == 3
+        }
+    single = dict(profile)
+    metadata = json.loads(texts[single[13]])
+    need(single[12] == metadata["period_ns"] and texts[single[14]] == "cpu", path, "period", single[12])
+    if "process " in str(metadata.get("command")):
+        need(labels, path, "has no labels")
+    read_by_pprof(path, sum(selves.values()), ns, functions.values())
+    return Read(sum(selves.values()), ns, selves, metadata)
+
+
+def read_by_pprof(path, samples, ns, functions):
+    if not shutil.which("go"):
+        return
+    raw = subprocess.run(
+        ["go", "tool", "pprof", "-raw", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    need(raw.returncode == 0, "go tool pprof:", raw.stderr)
+    values = re.findall(r"^ +(\d+) +(\d+): [\d ]+$", raw.stdout, re.M)
+    need(
+        sum(int(count) for count, _ in values) == samples,
+        path,
+        "go tool pprof has",
+        sum(int(count) for count, _ in values),
+        "samples and not",
+        samples,
+    )
+    need(sum(int(value) for _, value in values) == ns, path, "go tool pprof has another time")
+    for function, file in functions:
+        need(" M=1 %s %s:" % (function, file) in raw.stdout, path, "go tool pprof has no", function[:100])
+
+
+READERS = {
+    "html": read_page,
+    "collapsed": read_collapsed,
+    "pstats": read_pstats,
+    "json": read_speedscope,
+    "pb.gz": read_pprof,
+    "jsonl": read_jsonl,
+}
+_, folder, name, *formats = sys.argv
+first = None
+for suffix in formats or READERS:
+    read = READERS[suffix]("%s/%s.%s" % (folder, name, suffix))
+    print(suffix, read.samples, read.ns if read.ns is not None else "-")
+    first = first or read
+    need(read.samples == first.samples, suffix, "has", read.samples, "samples, and others", first.samples)
+    need(
+        read.ns is None or first.ns is None or abs(read.ns - first.ns) < 1e-6 * first.ns + 1,
+        suffix,
+        "has",
+        read.ns,
+        "ns, and others",
+        first.ns,
+    )
+    if read.metadata:
+        need(read.metadata["samples"] == read.samples, suffix, "says that it has", read.metadata["samples"])
+        known = first.metadata or read.metadata
+        for key in known:
+            need(key.startswith("pruned") or read.metadata.get(key) == known[key], suffix, "differs in", key)
+    # For pstats "~" is no file.
+    selves = collections.Counter()
+    for (function, file), weight in read.selves.items():
+        selves[function, "" if file == "~" else file] += weight
+    read = read._replace(selves=selves)
+    first = read if suffix == (formats or list(READERS))[0] else first
+    # Each leaves out what does not fit into it; of many stacks the sums are all that is equal.
+    if ("[pruned]", "") not in read.selves | first.selves:
+        different = {key for key in read.selves | first.selves if read.selves[key] != first.selves[key]}
+        need(
+            not different,
+            suffix,
+            "differs in",
+            [(key, read.selves[key], first.selves[key]) for key in different][:5],
+        )

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What boxes are filled with. Texts in them are nearly black on light boxes, nearly white on dark ones, so
+ * every fill keeps to a lightness: at least 70 % in the light theme, at most 26 % in the dark one.
+ */
+
+const KIND_COLORS = {
+	/*
+	 * By enum frame_kind: hue and saturation. Other reasons for a stack, such as waiting, are one line
+	 * more.
+	 */
+	1: [230, 8], /* annotations */
+	2: [215, 22], /* processes */
+	3: [200, 22], /* threads */
+	4: [235, 22], /* containers */
+};
+
+const THEMES = {
+	light: {
+		text: "#111114",
+		page: "#ffffff",
+		lightness: [74, 84],
+		rest: "#c9c9d0", /* boxes too narrow to draw */
+		match: "#f08cf0",
+		mark: "#0b57d0",
+	},
+	dark: {
+		text: "#f6f6fa",
+		page: "#16171b",
+		lightness: [18, 26],
+		rest: "#3d3f47",
+		match: "#8a1f8a",
+		mark: "#8ab4f8",
+	},
+};
+
+const PACKAGES = "(?:site|dist)-packages";
+const FOREIGN = new RegExp(`(?:/${PACKAGES}|/lib(?:64)?/python3?[.\\d]*t?)/(?:${PACKAGES}/)?([^/]+)`);
+
+function hash(text) {
+	let h = 2166136261;
+	for (let i = 0; i < text.length; i++)
+		h = Math.imul(h ^ text.charCodeAt(i), 16777619) >>> 0;
+	return h;
+}
+
+/*
+ * The module that a file belongs to: the package below site-packages or the library, else the folder that it
+ * is in. And whether it is of somebody else.
+ */
+function moduleOf(file) {
+	const foreign = FOREIGN.exec(file);
+	if (foreign)
+		return {name: foreign[1].replace(/\.py$/, ""), foreign: true};
+	if (file.startsWith("<"))
+		return {name: file, foreign: true};
+	const parts = file.split("/");
+	return {name: parts.length > 1 ? parts[parts.length - 2] || "/" : file, foreign: false};
+}
+
+class Colors {
+	constructor(profile) {
+		this.profile = profile;
+		this.modules = new Map();
+		const files = new Map();
+		this.moduleOfFunction = profile.functions.name.map((_, fn) => {
+			const file = profile.functionFile(fn);
+			if (!files.has(file))
+				files.set(file, moduleOf(file));
+			return files.get(file);
+		});
+		this.fills = new Map();
+	}
+
+	use(theme, scheme) {
+		this.theme = THEMES[theme];
+		this.scheme = scheme;
+		this.fills.clear();
+	}
+
+	fill(tree, id) {
+		const fn = tree.functionOf(id);
+		const key = this.scheme === "self" ? `self${this.selfStep(tree, id)}` : fn;
+		let fill = this.fills.get(key);
+		if (!fill) {
+			fill = this.scheme === "self" ? this.selfFill(this.selfStep(tree, id)) : this.moduleFill(fn);
+			this.fills.set(key, fill);
+		}
+		return fill;
+	}
+
+	hsl(hue, saturation, step) {
+		const [from, to] = this.theme.lightness;
+		return `hsl(${hue} ${saturation}% ${from + (to - from) * step}%)`;
+	}
+
+	moduleFill(fn) {
+		const kind = fn < 0 ? 1 : this.profile.functions.kind[fn];
+		if (KIND_COLORS[kind])
+			return this.hsl(...KIND_COLORS[kind], 0.5);
+		const module = this.moduleOfFunction[fn];
+		const step = hash(this.profile.functionName(fn)) % 8 / 7;
+		return this.hsl(hash(module.name) % 360, module.foreign ? 32 : 68, step);
+	}
+
+	/* How much of a box is the function itself, in eighths. */
+	selfStep(tree, id) {
+		return id && tree.total[id] ? Math.ceil(8 * tree.self[id] / tree.total[id]) : 0;
+	}
+
+	selfFill(step) {
+		return step ? this.hsl(48 - 5.5 * step, 55 + 5 * step, 1 - step / 8) : this.hsl(220, 8, 1);
+	}
+}

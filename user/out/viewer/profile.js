@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The profile as user/out/flamegraph.c has written it, as arrays: the stack trie, in which a parent stands
+ * before its children, and what its nodes are. Number 0 is the root.
+ */
+
+const KIND_PYTHON = 0;
+const KIND_PROCESS = 2;
+const KIND_THREAD = 3;
+const KIND_CONTAINER = 4;
+
+/* "1 sample", "2 samples", "1 process"; `name` is the plural. */
+function counted(number, name) {
+	const one = name.replace(/sses$/, "ss").replace(/([^s])s$/, "$1");
+	return `${number.toLocaleString("en")} ${number === 1 ? one : name}`;
+}
+
+class Profile {
+	constructor(data) {
+		this.metadata = data.metadata;
+		this.unit = data.unit;
+		this.group = data.group;
+		this.texts = data.texts;
+		this.functions = data.functions;
+		this.frames = data.frames;
+		this.size = data.nodes.frame.length + 1;
+		this.frame = new Uint32Array(this.size);
+		this.parent = new Uint32Array(this.size);
+		this.self = new Float64Array(this.size);
+		this.total = new Float64Array(this.size);
+		for (let id = 1; id < this.size; id++) {
+			this.frame[id] = data.nodes.frame[id - 1];
+			this.parent[id] = id - data.nodes.back[id - 1];
+			this.self[id] = data.nodes.self[id - 1];
+		}
+		this.total.set(this.self);
+		for (let id = this.size - 1; id > 0; id--)
+			this.total[this.parent[id]] += this.total[id];
+	}
+
+	functionOf(id) {
+		return this.frames.function[this.frame[id]];
+	}
+
+	kindOf(id) {
+		return this.functions.kind[this.functionOf(id)];
+	}
+
+	isRoot(id) {
+		const kind = this.kindOf(id);
+		return kind === KIND_PROCESS || kind === KIND_THREAD || kind === KIND_CONTAINER;
+	}
+
+	/* Processes, threads and containers, at whose stacks a reader may want to look alone. */
+	roots() {
+		const roots = [];
+		for (let id = 1; id < this.size; id++)
+			if (this.isRoot(id))
+				roots.push(id);
+		return roots.sort((a, b) => this.total[b] - this.total[a]);
+	}
+
+	functionName(fn) {
+		return this.texts[this.functions.name[fn]] || "[unnamed]";
+	}
+
+	functionFile(fn) {
+		return this.functions.kind[fn] === KIND_PYTHON ? this.texts[this.functions.file[fn]] : "";
+	}
+
+	/* "app.py:12"; "app.py:~12" where the line is approximate. */
+	place(fn, line) {
+		const file = this.functionFile(fn);
+		return line ? `${file}:${line < 0 ? "~" : ""}${Math.abs(line)}` : file;
+	}
+
+	/* "0.616 s" */
+	time(weight) {
+		const seconds = weight / this.unit.weight * this.unit.ns / 1e9;
+		return `${seconds.toLocaleString("en", {maximumFractionDigits: 3})} s`;
+	}
+
+	/* "12.5 % (61 samples, 0.616 s)" */
+	weight(weight) {
+		const count = counted(Math.round(weight / this.unit.weight), this.unit.name);
+		return `${this.share(weight)} (${count}, ${this.time(weight)})`;
+	}
+
+	share(weight) {
+		const percent = this.total[0] ? 100 * weight / this.total[0] : 0;
+		return `${percent.toFixed(percent && percent < 0.095 ? 3 : 1)} %`;
+	}
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The tables beside the graph: functions with their self and total weight, and the lines of one of them.
+ * Totals count a sample once, however deep the recursion.
+ */
+
+const TABLE_ROWS_MAX = 200;
+
+/* Calls enter(id) and leave(id) for all nodes below `top`, and it, depth first. */
+function walk(first, next, parent, top, enter, leave) {
+	for (let id = top; ;) {
+		enter(id);
+		if (first[id]) {
+			id = first[id];
+			continue;
+		}
+		for (leave(id); id !== top && !next[id];) {
+			id = parent[id];
+			leave(id);
+		}
+		if (id === top)
+			return;
+		id = next[id];
+	}
+}
+
+/* {self, total}: weights of each function in a tree below a node. */
+function countFunctions(tree, top) {
+	const count = tree.profile.functions.name.length;
+	const self = new Float64Array(count), total = new Float64Array(count), on = new Uint32Array(count);
+	walk(tree.first, tree.next, tree.parent, top, id => {
+		const fn = tree.functionOf(id);
+		if (fn < 0)
+			return;
+		self[fn] += tree.self[id];
+		if (on[fn]++ === 0)
+			total[fn] += tree.total[id];
+	}, id => {
+		const fn = tree.functionOf(id);
+		if (fn >= 0)
+			on[fn]--;
+	});
+	return {self, total};
+}
+
+/* The frames of a function, [{line, self, total}], in the stacks of the profile that `isIn` has. */
+function countLines(profile, fn, isIn) {
+	const first = new Uint32Array(profile.size), next = new Uint32Array(profile.size);
+	for (let id = profile.size - 1; id > 0; id--) {
+		next[id] = first[profile.parent[id]];
+		first[profile.parent[id]] = id;
+	}
+	const lines = new Map();
+	walk(first, next, profile.parent, 0, id => {
+		if (!id || !isIn(id) || profile.functionOf(id) !== fn)
+			return;
+		const line = profile.frames.line[profile.frame[id]];
+		if (!lines.has(line))
+			lines.set(line, {line, self: 0, total: 0, on: 0});
+		const entry = lines.get(line);
+		entry.self += profile.self[id];
+		if (entry.on++ === 0)
+			entry.total += profile.total[id];
+	}, id => {
+		if (id && isIn(id) && profile.functionOf(id) === fn)
+			lines.get(profile.frames.line[profile.frame[id]]).on--;
+	});
+	return [...lines.values()].sort((a, b) => Math.abs(a.line) - Math.abs(b.line) || a.line - b.line);
+}
+
+function cell(row, className, text) {
+	const td = row.insertCell();
+	td.className = className;
+	td.textContent = text;
+	return td;
+}
+
+function weightCell(row, profile, weight) {
+	const td = cell(row, "number", profile.share(weight));
+	td.title = profile.weight(weight);
+	td.style.setProperty("--share", `${profile.total[0] ? 100 * weight / profile.total[0] : 0}%`);
+}
+
+class FunctionTable {
+	constructor(profile, elements, onChoose) {
+		this.profile = profile;
+		Object.assign(this, elements); /* body, rest, headings */
+		this.onChoose = onChoose;
+	}
+
+	show(counts, sort, marks, chosen) {
+		const order = {
+			self: (a, b) => counts.self[b] - counts.self[a] || counts.total[b] - counts.total[a],
+			total: (a, b) => counts.total[b] - counts.total[a] || counts.self[b] - counts.self[a],
+			name: (a, b) => this.profile.functionName(a) < this.profile.functionName(b) ? -1 : 1,
+		}[sort];
+		const shown = [];
+		for (let fn = 0; fn < counts.total.length; fn++)
+			if (counts.total[fn] && (!marks || marks[fn]))
+				shown.push(fn);
+		shown.sort((a, b) => order(a, b) || a - b);
+		for (const heading of this.headings) {
+			const by = heading.firstElementChild.dataset.sort;
+			heading.removeAttribute("aria-sort");
+			if (by === sort)
+				heading.setAttribute("aria-sort", by === "name" ? "ascending" : "descending");
+		}
+		this.body.replaceChildren(...shown.slice(0, TABLE_ROWS_MAX).map(fn => this.row(fn, counts, fn === chosen)));
+		this.rest.textContent = shown.length > TABLE_ROWS_MAX
+			? `${(shown.length - TABLE_ROWS_MAX).toLocaleString("en")} more; search to see them.` : "";
+	}
+
+	row(fn, counts, chosen) {
+		const row = document.createElement("tr");
+		row.setAttribute("aria-selected", chosen);
+		weightCell(row, this.profile, counts.self[fn]);
+		weightCell(row, this.profile, counts.total[fn]);
+		const name = document.createElement("button");
+		name.type = "button";
+		name.textContent = this.profile.functionName(fn);
+		name.addEventListener("click", () => this.onChoose(fn));
+		const place = document.createElement("span");
+		place.className = "place";
+		place.textContent = this.profile.place(fn, this.profile.functions.line[fn]);
+		row.insertCell().append(name, place);
+		return row;
+	}
+}
+
+function showLines(profile, body, lines) {
+	body.replaceChildren(...lines.map(entry => {
+		const row = document.createElement("tr");
+		cell(row, "", entry.line ? `${entry.line < 0 ? "~" : ""}${Math.abs(entry.line)}` : "not known");
+		weightCell(row, profile, entry.self);
+		weightCell(row, profile, entry.total);
+		return row;
+	}));
+}
