@@ -61,7 +61,10 @@ Test(command, what_cannot_be_run)
 	start(argv("/"));
 	err = command__release(&command, reason, sizeof(reason));
 	cr_expect_eq(command__code(err), COMMAND_NOT_RUN);
-	cr_expect(*reason);
+	cr_expect_str_eq(reason, "Is a directory");
+	start(argv(""));
+	err = command__release(&command, reason, sizeof(reason));
+	cr_expect_eq(command__code(err), COMMAND_NOT_FOUND);
 }
 
 /* Until it is let go it has not begun; if it never is, it never does. */
@@ -136,6 +139,46 @@ Test(command, caller_of_sudo)
 	cr_assert_eq(command__start(&command, argv("sh", "-c", "[ $(id -u) = 0 ]"), true), 0);
 	cr_assert_eq(command__release(&command, reason, sizeof(reason)), 0);
 	cr_expect_eq(command__wait(&command), 0, "kept");
-	setenv("SUDO_UID", "12x", 1);
-	cr_expect_eq(run(argv("sh", "-c", "[ $(id -u) = 0 ]")), 0, "no user");
+}
+
+/* Who called sudo cannot be told: then it is not run, least of all as root. */
+Test(command, caller_of_sudo_unknown)
+{
+	static const char *const ids[][2] = {{"65534", NULL}, {NULL, "65534"},	    {"12x", "12"}, {"4294967295", "12"},
+					     {"12", "-1"},    {"99999999999", "1"}, {"", "12"},	   {" 12", "12"}};
+
+	if (geteuid())
+		cr_skip("only root can become another user");
+	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
+		unsetenv("SUDO_UID");
+		unsetenv("SUDO_GID");
+		if (ids[i][0])
+			setenv("SUDO_UID", ids[i][0], 1);
+		if (ids[i][1])
+			setenv("SUDO_GID", ids[i][1], 1);
+		start(argv("true"));
+		cr_expect_eq(command__code(command__release(&command, reason, sizeof(reason))), COMMAND_NOT_RUN);
+		cr_expect(strstr(reason, "SUDO_UID") && strstr(reason, "--as-root"), "%s", reason);
+		cr_expect_eq(command__wait(&command), COMMAND_NOT_RUN, "it was run: %zu", i);
+		cr_assert_eq(command__start(&command, argv("true"), true), 0);
+		cr_expect_eq(command__release(&command, reason, sizeof(reason)), 0);
+		cr_expect_eq(command__wait(&command), 0, "kept");
+	}
+	setenv("SUDO_UID", "0", 1);
+	setenv("SUDO_GID", "0", 1);
+	cr_expect_eq(run(argv("sh", "-c", "[ $(id -u) = 0 ]")), 0, "root called it");
+}
+
+/* Of a user that no file knows nothing is left that is root's. */
+Test(command, caller_of_sudo_without_a_name)
+{
+	if (geteuid())
+		cr_skip("only root can become another user");
+	setenv("SUDO_UID", "4000000001", 1);
+	setenv("SUDO_GID", "4000000002", 1);
+	setenv("USER", "root", 1);
+	setenv("LOGNAME", "root", 1);
+	setenv("HOME", "/root", 1);
+	cr_expect_eq(run(argv("sh", "-c", "[ $(id -u):$(id -g):$(id -G) = 4000000001:4000000002:4000000002 ]")), 0);
+	cr_expect_eq(run(argv("sh", "-c", "[ $HOME = / ] && [ -z \"$USER$LOGNAME\" ]")), 0);
 }

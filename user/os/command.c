@@ -14,10 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum step { STEP_USER = 1, STEP_EXEC };
+enum step { STEP_CALLER = 1, STEP_USER, STEP_EXEC };
 
 struct failure {
 	enum step step;
@@ -48,35 +49,56 @@ static bool parse_id(const char *text, unsigned int *out)
 	return !errno && !*end && value < UINT32_MAX;
 }
 
-/* What a login would have set. */
+/* What a login would have set; NULL: a user that no file knows. */
 static int set_names(const struct passwd *user)
 {
+	if (!user) /* root's are not its own */
+		return setenv("HOME", "/", 1) || unsetenv("USER") || unsetenv("LOGNAME") ? errno : 0;
 	return setenv("HOME", user->pw_dir, 1) || setenv("USER", user->pw_name, 1) ||
 			       setenv("LOGNAME", user->pw_name, 1)
 		       ? errno
 		       : 0;
 }
 
-/* 0 or errno. */
-static int become_caller_of_sudo(void)
+/* 0 or errno, and the step that failed. What cannot be told must not end as root. */
+static int become_caller_of_sudo(enum step *step)
 {
+	const char *uid_text = getenv("SUDO_UID"), *gid_text = getenv("SUDO_GID");
 	const struct passwd *user;
 	unsigned int uid, gid;
 
-	if (getuid() || geteuid() || !parse_id(getenv("SUDO_UID"), &uid) ||
-	    !parse_id(getenv("SUDO_GID"), &gid) || !uid)
+	*step = STEP_USER;
+	if (getuid() != geteuid()) /* a set-user-id program: whoever called it */
+		return setresgid(getgid(), getgid(), getgid()) || setresuid(getuid(), getuid(), getuid()) ? errno
+													: 0;
+	if (getuid() || (!uid_text && !gid_text))
+		return 0;
+	*step = STEP_CALLER;
+	if (!parse_id(uid_text, &uid) || !parse_id(gid_text, &gid))
+		return EINVAL;
+	*step = STEP_USER;
+	if (!uid)
 		return 0;
 	user = getpwuid(uid);
 	if (user ? initgroups(user->pw_name, gid) : setgroups(0, NULL))
 		return errno;
 	if (setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
 		return errno;
-	return user ? set_names(user) : 0;
+	return set_names(user);
+}
+
+/* The kernel's "permission denied" is none. */
+static int explain_exec(int err, const char *path)
+{
+	struct stat file;
+
+	return err == EACCES && strchr(path, '/') && !stat(path, &file) && S_ISDIR(file.st_mode) ? EISDIR : err;
 }
 
 static void run(char *const *argv, int hold_fd, int error_fd, bool keep_root)
 {
-	int err = keep_root ? 0 : become_caller_of_sudo();
+	enum step step = STEP_USER;
+	int err = keep_root ? 0 : become_caller_of_sudo(&step);
 	ssize_t got;
 	char go;
 
@@ -86,9 +108,9 @@ static void run(char *const *argv, int hold_fd, int error_fd, bool keep_root)
 	if (got != 1)
 		_exit(COMMAND_NOT_RUN);
 	if (err)
-		fail(error_fd, STEP_USER, err);
+		fail(error_fd, step, err);
 	execvp(argv[0], argv);
-	fail(error_fd, STEP_EXEC, errno);
+	fail(error_fd, STEP_EXEC, explain_exec(errno, argv[0]));
 }
 
 /* --- in the parent --- */
@@ -153,7 +175,11 @@ int command__release(struct command *command, char *reason, size_t reason_size)
 	close_fd(&command->error_fd);
 	if (got != sizeof(failure))
 		return 0;
-	if (failure.step == STEP_USER)
+	if (failure.step == STEP_CALLER)
+		snprintf(reason, reason_size,
+			 "SUDO_UID and SUDO_GID are not both the numbers of a user and a group, so it cannot be told "
+			 "who called sudo; --as-root runs it as root");
+	else if (failure.step == STEP_USER)
 		snprintf(reason, reason_size, "cannot run it as the user who called sudo: %s",
 			 strerror(failure.err));
 	else
