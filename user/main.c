@@ -46,6 +46,7 @@ struct recording {
 	struct output *outputs;
 	char **names; /* of outputs */
 	size_t open;  /* of outputs */
+	struct output report;
 	struct session *session;
 };
 
@@ -60,7 +61,7 @@ static int open_output(struct recording *recording, const struct name_facts *fac
 		return -ENOMEM;
 	err = output__open(&recording->outputs[recording->open], *name, wanted->writer);
 	if (err)
-		log_err("cannot write %s: %s", *name, strerror(-err));
+		log_err("cannot write %s: %s", log_shown(*name), strerror(-err));
 	return err;
 }
 
@@ -80,6 +81,11 @@ static int open_outputs(struct recording *recording)
 		return -ENOMEM;
 	for (; recording->open < options->outputs.len && !err; recording->open += !err)
 		err = open_output(recording, &facts);
+	if (err || !options->report)
+		return err;
+	err = output__open(&recording->report, options->report, NULL);
+	if (err)
+		log_err("cannot write %s: %s", log_shown(options->report), strerror(-err));
 	return err;
 }
 
@@ -87,6 +93,7 @@ static void close_outputs(struct recording *recording)
 {
 	for (size_t i = 0; i < recording->open; i++)
 		output__close(&recording->outputs[i]);
+	output__close(&recording->report);
 	for (size_t i = 0; recording->names && i < recording->options->outputs.len; i++)
 		free(recording->names[i]);
 	free(recording->names);
@@ -111,8 +118,8 @@ static int write_outputs(struct recording *recording, bool snapshot)
 		if (err == -EPIPE && output->fd == STDOUT_FILENO)
 			continue; /* the reader has seen enough */
 		if (err)
-			log_err("cannot write %s: %s; no profile is left there", output->path,
-				strerror(-err));
+			log_err("cannot write %s: %s; no profile is left there",
+				log_shown(output->path), strerror(-err));
 		first = first ?: err;
 	}
 	return first;
@@ -233,6 +240,8 @@ static void quit_at_once(int signal)
 	for (size_t i = 0; unfinished && i < unfinished->open; i++)
 		if (unfinished->outputs[i].tmp_path)
 			unlink(unfinished->outputs[i].tmp_path);
+	if (unfinished && unfinished->report.tmp_path)
+		unlink(unfinished->report.tmp_path);
 	marker__clear_all();
 	_exit(128 + signal);
 }
@@ -248,22 +257,20 @@ static void quit_on_second_signal(const struct recording *recording)
 }
 
 /* Also of a run without samples. */
-static int write_report(const struct recording *recording)
+static int write_report(struct recording *recording)
 {
-	const char *path = recording->options->report;
 	struct buf text = {0};
-	int fd, err;
+	int err;
 
-	if (!path)
+	if (!recording->report.path)
 		return 0;
 	session__report_json(recording->session, &text);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-	err = fd < 0 ? -errno : text.err ?: buf__write_fd(&text, fd);
-	if (fd >= 0 && close(fd) && !err)
-		err = -errno;
+	err = output__write_text(&recording->report, &text);
 	buf__free(&text);
+	if (err == -EPIPE && recording->report.fd == STDOUT_FILENO)
+		return 0;
 	if (err)
-		log_err("cannot write %s: %s", path, strerror(-err));
+		log_err("cannot write %s: %s", log_shown(recording->report.path), strerror(-err));
 	return err;
 }
 
@@ -305,7 +312,7 @@ static int finish(struct recording *recording, enum session_end end)
 	print_lines(session__report, recording->session);
 	for (size_t i = 0; i < recording->open; i++)
 		if (recording->outputs[i].written && recording->outputs[i].fd != STDOUT_FILENO)
-			log_info("wrote %s%s", recording->outputs[i].path,
+			log_info("wrote %s%s", log_shown(recording->outputs[i].path),
 				 recording->outputs[i].replaces ? ", in place of the file that was there" : "");
 	if (failed || end == SESSION_END_ERROR)
 		return EXIT_FAILED;
@@ -339,7 +346,7 @@ static int run(struct recording *recording)
 
 static int record(const struct options *options)
 {
-	struct recording recording = {.options = options};
+	struct recording recording = {.options = options, .report.fd = -1};
 	enum session_error error;
 	int code = EXIT_FAILED;
 

@@ -220,16 +220,20 @@ static int parse_user(const char *text, struct filter *filter)
 
 	if (!user && parse_number(text, 0, UINT32_MAX - 1l, &number))
 		return -EINVAL;
-	filter->user = user ? user->pw_uid : (uid_t)number;
-	filter->by_user = true;
-	return 0;
+	return vec__push(&filter->users, user ? user->pw_uid : (uid_t)number);
 }
 
 /* --- options --- */
 
 static int bad_value(const char *option, const char *value, const char *want)
 {
-	log_err("%s %s: %s", option, value, want);
+	log_err("%s %s: %s", option, log_shown(value), want);
+	return -EINVAL;
+}
+
+static int refuse(const char *text)
+{
+	log_err("%s", text);
 	return -EINVAL;
 }
 
@@ -244,7 +248,7 @@ static int take_option(struct options *options, int option, const char *value, c
 			       : 0;
 	case 'd':
 		return parse_duration(value, &options->session.duration_ns)
-			       ? bad_value("-d", value, "a time such as 30, 30s, 2m or 500ms")
+			       ? bad_value("-d", value, "a time such as 30, 30s, 2m or 500ms, from 1 ms to 366 days")
 			       : 0;
 	case 'r':
 		return parse_rate(value, &options->session.rate_hz)
@@ -261,27 +265,27 @@ static int take_option(struct options *options, int option, const char *value, c
 			       ? bad_value("--by", value, "process, container or merged")
 			       : 0;
 	case OPTION_EXCLUDE:
-		options->session.filter.exclude = value;
-		return *value ? 0 : bad_value("--exclude", "''", "a pattern");
+		return *value ? vec__push(&options->session.filter.excludes, value)
+			      : bad_value("--exclude", value, "a pattern");
 	case OPTION_COMM:
-		options->session.filter.comm = value;
-		return *value ? 0 : bad_value("--comm", "''", "a pattern");
+		return *value ? vec__push(&options->session.filter.comms, value)
+			      : bad_value("--comm", value, "a pattern");
 	case OPTION_USER:
 		return parse_user(value, &options->session.filter)
 			       ? bad_value("--user", value, "no such user, and no number")
 			       : 0;
 	case OPTION_CGROUP:
 		return *value ? vec__push(&options->session.cgroups, value)
-			      : bad_value("--cgroup", "''", "a cgroup");
+			      : bad_value("--cgroup", value, "a cgroup");
 	case OPTION_CONTAINER:
 		return *value ? vec__push(&options->session.containers, value)
-			      : bad_value("--container", "''", "a name or an id");
+			      : bad_value("--container", value, "a name or an id");
 	case OPTION_AS_ROOT:
 		options->session.keep_root = true;
 		return 0;
 	case 'o':
 		if (!*value)
-			return bad_value("-o", "''", "a file name, or - for stdout");
+			return bad_value("-o", value, "a file name, or - for stdout");
 		return vec__push(&options->outputs, ((struct output_option){.path = value}));
 	case OPTION_FORMAT:
 		*format = writer__by_name(value);
@@ -323,7 +327,7 @@ static int take_option(struct options *options, int option, const char *value, c
 		return 0;
 	case OPTION_REPORT:
 		if (!*value)
-			return bad_value("--report", "''", "a file name");
+			return bad_value("--report", value, "a file name, or - for stdout");
 		options->report = value;
 		return 0;
 	case OPTION_STATS:
@@ -350,7 +354,23 @@ static int take_option(struct options *options, int option, const char *value, c
 		options->command = COMMAND_VERSION;
 		return 0;
 	}
-	return -EINVAL; /* getopt has told */
+	return -EINVAL;
+}
+
+/* What getopt would say, which prints words as they are. A long option has no letter, unless it is known. */
+static int refuse_word(int option, const char *word)
+{
+	char letter[3] = {'-', (char)optopt};
+	bool is_long = !strncmp(word, "--", 2);
+
+	if (option == ':')
+		log_err("%s: it needs a value (--help explains)", log_shown(is_long ? word : letter));
+	else if (is_long && optopt)
+		log_err("%s: it takes no value (--help explains)", log_shown(word));
+	else
+		log_err("%s: there is no such option, or several begin so (--help lists them)",
+			log_shown(is_long ? word : letter));
+	return -EINVAL;
 }
 
 /* For a name that has no suffix at all; a suffix that means nothing here is more likely a mistake. */
@@ -373,10 +393,13 @@ static int choose_writers(struct options *options, const struct writer *format)
 		options->quiet |= !strcmp(output->path, "-");
 		if (!output->writer) {
 			log_err("-o %s: the suffix names no format; use --format (--help lists them)",
-				output->path);
+				log_shown(output->path));
 			return -EINVAL;
 		}
+		if (!strcmp(output->path, "-") && options->report && !strcmp(options->report, "-"))
+			return refuse("-o - and --report -: stdout takes one of them");
 	}
+	options->quiet |= options->report && !strcmp(options->report, "-");
 	return 0;
 }
 
@@ -392,12 +415,6 @@ static int check_engine(const struct options *options)
 		return 0;
 	log_err("-r %u: a rate of at most %dk, or with --engine=readv %dk", options->session.rate_hz,
 		ENGINE_BPF_RATE_MAX / 1000, ENGINE_READV_RATE_MAX / 1000);
-	return -EINVAL;
-}
-
-static int refuse(const char *text)
-{
-	log_err("%s", text);
 	return -EINVAL;
 }
 
@@ -424,7 +441,8 @@ static int take_command_line(struct options *options, char **words)
 static int take_words(struct options *options, char **words)
 {
 	if (*words) {
-		log_err("%s: not expected here; processes are given with -p (--help explains)", *words);
+		log_err("%s: not expected here; processes are given with -p (--help explains)",
+			log_shown(*words));
 		return -EINVAL;
 	}
 	if (options->session.keep_root)
@@ -463,7 +481,7 @@ static int check_option(const struct options *options, int option)
 {
 	bool dump = options->command == COMMAND_DUMP;
 
-	if (option == 'p' || option == 'v' || option == 'h' || option == 'V' || option == '?')
+	if (option == 'p' || option == 'v' || option == 'h' || option == 'V')
 		return 0;
 	if (options->command == COMMAND_DOCTOR) {
 		log_err("doctor takes -p and -v only");
@@ -507,8 +525,11 @@ int options__parse(struct options *options, int argc, char **argv)
 		argv++;
 		argc--;
 	}
+	opterr = 0;
 	optind = 0; /* glibc: start over, so that tests can parse more than once */
-	while ((option = getopt_long(argc, argv, "+p:sad:r:o:tl:qvhV", LONG_OPTIONS, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+:p:sad:r:o:tl:qvhV", LONG_OPTIONS, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			return refuse_word(option, argv[optind - 1]);
 		last_value = optarg;
 		err = check_option(options, option) ?: take_option(options, option, optarg, &format);
 		if (err)
@@ -528,6 +549,7 @@ int options__parse(struct options *options, int argc, char **argv)
 void options__free(struct options *options)
 {
 	vec__free(&options->session.pids);
+	filter__free(&options->session.filter);
 	vec__free(&options->session.cgroups);
 	vec__free(&options->session.containers);
 	vec__free(&options->outputs);

@@ -6,40 +6,81 @@
 
 #include <criterion/criterion.h>
 
-static bool wants(struct filter filter)
+static struct filter filter;
+
+static void stop(void)
+{
+	filter__free(&filter);
+}
+
+TestSuite(filter, .fini = stop);
+
+static bool wants(void)
 {
 	return filter__wants(&filter, "gunicorn", "/usr/bin/python3 gunicorn app:main -w 4", 1000);
 }
 
+static bool wants_comm(const char *pattern)
+{
+	filter.comms.len = 0;
+	cr_assert_eq(vec__push(&filter.comms, pattern), 0);
+	cr_expect(filter__is_set(&filter));
+	return wants();
+}
+
+static bool wants_without(const char *pattern)
+{
+	filter.excludes.len = 0;
+	cr_assert_eq(vec__push(&filter.excludes, pattern), 0);
+	cr_expect(filter__is_set(&filter));
+	return wants();
+}
+
 Test(filter, nothing_asked)
 {
-	cr_expect(!filter__is_set(&(struct filter){}));
-	cr_expect(wants((struct filter){}));
-	cr_expect(filter__is_set(&(struct filter){.by_user = true}));
-	cr_expect(filter__is_set(&(struct filter){.comm = "x"}));
-	cr_expect(filter__is_set(&(struct filter){.exclude = "x"}));
+	cr_expect(!filter__is_set(&filter));
+	cr_expect(wants());
 }
 
 Test(filter, names)
 {
-	cr_expect(wants((struct filter){.comm = "gunicorn"}));
-	cr_expect(wants((struct filter){.comm = "g*n"}));
-	cr_expect(wants((struct filter){.comm = "[fg]unicor?"}));
-	cr_expect(!wants((struct filter){.comm = "guni"}), "the whole name");
-	cr_expect(!wants((struct filter){.comm = "python*"}));
+	cr_expect(wants_comm("gunicorn"));
+	cr_expect(wants_comm("g*n"));
+	cr_expect(wants_comm("[fg]unicor?"));
+	cr_expect(!wants_comm("guni"), "the whole name");
+	cr_expect(!wants_comm("python*"));
 }
 
 Test(filter, excluded)
 {
-	cr_expect(!wants((struct filter){.exclude = "app:main"}), "a part of the command line");
-	cr_expect(!wants((struct filter){.exclude = "gunicorn*-w"}));
-	cr_expect(wants((struct filter){.exclude = "celery"}));
-	cr_expect(wants((struct filter){.exclude = "gunicorn celery"}));
-	cr_expect(!wants((struct filter){.comm = "gunicorn", .exclude = "-w 4"}), "both are asked");
+	cr_expect(!wants_without("app:main"), "a part of the command line");
+	cr_expect(!wants_without("gunicorn*-w"));
+	cr_expect(wants_without("celery"));
+	cr_expect(wants_without("gunicorn celery"));
+	cr_expect(wants_comm("gunicorn"));
+	cr_expect(!wants_without("-w 4"), "both are asked");
 }
 
 Test(filter, users)
 {
-	cr_expect(wants((struct filter){.by_user = true, .user = 1000}));
-	cr_expect(!wants((struct filter){.by_user = true, .user = 0}));
+	cr_assert_eq(vec__push(&filter.users, (uid_t)0), 0);
+	cr_expect(filter__is_set(&filter));
+	cr_expect(!wants());
+	cr_assert_eq(vec__push(&filter.users, (uid_t)1000), 0);
+	cr_expect(wants());
+}
+
+/* Of several names one is enough, and of several exclusions, too. */
+Test(filter, several)
+{
+	cr_expect(!wants_comm("celery"));
+	cr_assert_eq(vec__push(&filter.comms, "gunicorn"), 0);
+	cr_assert_eq(vec__push(&filter.comms, "uwsgi"), 0);
+	cr_expect(wants(), "the second of three");
+	cr_expect(!wants_without("-w"));
+	cr_assert_eq(vec__push(&filter.excludes, "nothing like it"), 0);
+	cr_expect(!wants(), "the first of two");
+	cr_expect(wants_without("nothing like it"));
+	cr_assert_eq(vec__push(&filter.excludes, "-w"), 0);
+	cr_expect(!wants(), "the second of two");
 }

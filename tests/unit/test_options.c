@@ -128,11 +128,17 @@ Test(options, several_processes)
 	expect_bad("-p 1 --by thread");
 	expect_bad("-p 1 --by");
 	expect_good("-a --exclude celery --comm gunicorn --user root");
-	cr_expect_str_eq(options.session.filter.exclude, "celery");
-	cr_expect_str_eq(options.session.filter.comm, "gunicorn");
-	cr_expect(options.session.filter.by_user && !options.session.filter.user);
+	cr_assert_eq(options.session.filter.excludes.len, 1);
+	cr_expect_str_eq(options.session.filter.excludes.items[0], "celery");
+	cr_expect_str_eq(options.session.filter.comms.items[0], "gunicorn");
+	cr_expect(options.session.filter.users.len == 1 && !options.session.filter.users.items[0]);
+	expect_good("-a --exclude a --exclude=b --comm c --comm d --user 5 --user root");
+	cr_assert_eq(options.session.filter.excludes.len, 2, "each of them counts");
+	cr_expect_str_eq(options.session.filter.excludes.items[1], "b");
+	cr_expect_eq(options.session.filter.comms.len, 2);
+	cr_expect(options.session.filter.users.len == 2 && options.session.filter.users.items[0] == 5);
 	expect_good("-p 1 -s --user 1234");
-	cr_expect_eq(options.session.filter.user, 1234);
+	cr_expect_eq(options.session.filter.users.items[0], 1234);
 	expect_bad("-p 1 --user root");
 	expect_bad("-a --user no-such-user");
 	expect_bad("dump -p 1 -s");
@@ -393,12 +399,46 @@ Test(options, faults_are_told)
 	expect_bad("-p 1 -r 1e9");
 	expect_bad("-p 1 -o a.xyz");
 	expect_bad("");
+	expect_bad("-p 1 -Z");
+	expect_bad("-p 1 --no-such=x");
+	expect_bad("-p 1 --all=x");
+	expect_bad("-p 1 -qd");
+	expect_bad("-p 1 --rate");
+	expect_bad("-p 1 -o - --report -");
 	fflush(stderr);
 	cr_assert_stderr_eq_str(
-		"pybpfprof: error: -d soon: a time such as 30, 30s, 2m or 500ms\n"
+		"pybpfprof: error: -d soon: a time such as 30, 30s, 2m or 500ms, from 1 ms to 366 days\n"
 		"pybpfprof: error: -r 1e9: a rate from 1 to 1000k, such as 99, 1000 or 10k\n"
 		"pybpfprof: error: -o a.xyz: the suffix names no format; use --format (--help lists them)\n"
-		"pybpfprof: error: which process? Give it with -p PID (--help explains)\n");
+		"pybpfprof: error: which process? Give it with -p PID (--help explains)\n"
+		"pybpfprof: error: -Z: there is no such option, or several begin so (--help lists them)\n"
+		"pybpfprof: error: --no-such=x: there is no such option, or several begin so (--help lists them)\n"
+		"pybpfprof: error: --all=x: it takes no value (--help explains)\n"
+		"pybpfprof: error: -d: it needs a value (--help explains)\n"
+		"pybpfprof: error: --rate: it needs a value (--help explains)\n"
+		"pybpfprof: error: -o - and --report -: stdout takes one of them\n");
+}
+
+/* What was typed reaches the terminal as text only. */
+Test(options, words_are_escaped)
+{
+	static const char *const lines[] = {"-p \033[31m", "--user \xff", "--engine a\nb", "-p 1 -\033", "-p 1 --\033[31m",
+					    "-p 1 x\033\n", "-p 1 -o x.\033",   "-p 1 -r \r1",   "--report ''\r -p 1 \033"};
+	char text[4096];
+	size_t len, lines_told = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		expect_bad(lines[i]);
+	fflush(stderr);
+	len = fread(text, 1, sizeof(text) - 1, cr_get_redirected_stderr());
+	text[len] = '\0';
+	for (size_t i = 0; i < len; i++) {
+		lines_told += text[i] == '\n';
+		cr_expect(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~'), "byte %d: %s", text[i], text);
+	}
+	cr_expect_eq(lines_told, ARRAY_SIZE(lines), "%s", text);
+	cr_expect(strstr(text, "-p \\x1b[31m: ") && strstr(text, "--user \\xff: ") && strstr(text, "a\\x0ab"), "%s",
+		  text);
 }
 
 /* The help names every option and every format. */
@@ -425,5 +465,5 @@ Test(options, help)
 		cr_expect(strstr(text, words[i]), "%s", words[i]);
 	cr_expect(!strstr(text, "debug-"));
 	for (const char *line = text; line && *line; line = strchr(line, '\n'), line += !!line)
-		cr_expect_leq(strcspn(line, "\n"), 110, "%.40s", line);
+		cr_expect_leq(strcspn(line, "\n"), 80, "%.40s", line);
 }

@@ -481,3 +481,24 @@ Test(output, binary_on_a_terminal)
 	output__close(&out);
 	close(terminal);
 }
+
+/* Text that is no profile goes the same ways. */
+Test(output, other_text)
+{
+	struct buf text = {0};
+	struct output out;
+
+	put("report", "old\n");
+	cr_assert_eq(output__open(&out, "no/such/report", NULL), -ENOENT);
+	cr_assert_eq(output__open(&out, "report", NULL), 0);
+	check_file("report", "old\n");
+	buf__adds(&text, "{}\n");
+	cr_assert_eq(output__write_text(&out, &text), 0);
+	output__close(&out);
+	check_file("report", "{}\n");
+	cr_assert_eq(output__open(&out, "-", NULL), 0);
+	cr_expect_eq(out.fd, STDOUT_FILENO);
+	output__close(&out);
+	cr_expect_eq(count_entries(), 1);
+	buf__free(&text);
+}

@@ -6,6 +6,7 @@
  */
 #include "base/log.h"
 
+#include "base/buf.h"
 #include "base/utf8.h"
 #include "base/util.h"
 
@@ -20,6 +21,7 @@
 #define LINE_BYTES	4608u /* a path of 4096 and some words */
 #define DEFAULT_COLUMNS 80u
 #define CLEAR_LINE	"\r\x1b[K"
+#define SHOWN_WORDS	4 /* of one message */
 
 static enum log_level shown_level = LOG_INFO;
 static bool progress_shown;
@@ -93,6 +95,21 @@ void log_info(const char *fmt, ...)
 void log_dbg(const char *module, const char *fmt, ...)
 {
 	LOG_WITH_ARGS(LOG_DBG, "", module, fmt);
+}
+
+const char *log_shown(const char *text)
+{
+	static char words[SHOWN_WORDS][LINE_BYTES];
+	static unsigned int next;
+	char *word = words[next++ % SHOWN_WORDS];
+	struct buf escaped = {0};
+
+	buf__add_escaped(&escaped, text, NULL);
+	snprintf(word, LINE_BYTES, "%.*s", escaped.err ? 0 : (int)escaped.len, escaped.len ? escaped.data : "");
+	if (!*text)
+		snprintf(word, LINE_BYTES, "''");
+	buf__free(&escaped);
+	return word;
 }
 
 /* The last column stays free: a full line would wrap, and clearing it would leave the first part behind. */

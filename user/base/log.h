@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Messages for the person at the terminal: always stderr, one line each, "pybpfprof: text". Bytes that
- * come from a target are escaped by the caller (buf__add_escaped), never printed raw.
+ * come from elsewhere are escaped by the caller (buf__add_escaped, log_shown), never printed raw.
  */
 #pragma once
 
@@ -12,6 +12,9 @@ enum log_level { LOG_ERR, LOG_WARN, LOG_INFO, LOG_DBG };
 /* Messages above this level are dropped; the default is LOG_INFO. */
 void log_set_level(enum log_level level);
 bool log_enabled(enum log_level level);
+
+/* A word of the command line or the like, escaped for a message; '' if it is empty. Valid until some calls later. */
+const char *log_shown(const char *text);
 
 /*
  * While a progress line is shown (without newline at its end), log_progress() replaces it and any other

@@ -9,7 +9,7 @@
 
 bool filter__is_set(const struct filter *filter)
 {
-	return filter->comm || filter->exclude || filter->by_user;
+	return filter->comms.len || filter->excludes.len || filter->users.len;
 }
 
 /* Does it begin to match anywhere? fnmatch() wants the whole. */
@@ -25,11 +25,35 @@ static bool has_part(const char *pattern, const char *text)
 	return !fnmatch(whole, text, 0);
 }
 
+static bool wants_user(const struct filter *filter, uid_t user)
+{
+	for (size_t i = 0; i < filter->users.len; i++)
+		if (filter->users.items[i] == user)
+			return true;
+	return !filter->users.len;
+}
+
+static bool wants_comm(const struct filter *filter, const char *comm)
+{
+	for (size_t i = 0; i < filter->comms.len; i++)
+		if (!fnmatch(filter->comms.items[i], comm, 0))
+			return true;
+	return !filter->comms.len;
+}
+
 bool filter__wants(const struct filter *filter, const char *comm, const char *command, uid_t user)
 {
-	if (filter->by_user && user != filter->user)
+	if (!wants_user(filter, user) || !wants_comm(filter, comm))
 		return false;
-	if (filter->comm && fnmatch(filter->comm, comm, 0))
-		return false;
-	return !filter->exclude || !has_part(filter->exclude, command);
+	for (size_t i = 0; i < filter->excludes.len; i++)
+		if (has_part(filter->excludes.items[i], command))
+			return false;
+	return true;
+}
+
+void filter__free(struct filter *filter)
+{
+	vec__free(&filter->comms);
+	vec__free(&filter->excludes);
+	vec__free(&filter->users);
 }

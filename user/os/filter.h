@@ -5,16 +5,19 @@
  */
 #pragma once
 
+#include "base/vec.h"
+
 #include <stdbool.h>
 #include <sys/types.h>
 
 struct filter {
-	const char *comm;    /* shell pattern of the name, whole; NULL: any */
-	const char *exclude; /* shell pattern of a part of the command line; NULL: none */
-	bool by_user;
-	uid_t user;
+	VEC(const char *) comms;    /* shell patterns of the whole name, one of which it has; none: any */
+	VEC(const char *) excludes; /* ... of a part of the command line, none of which it has */
+	VEC(uid_t) users;	    /* one of which it is of; none: any */
 };
 
 /* Is there anything to look at? */
 bool filter__is_set(const struct filter *filter);
 bool filter__wants(const struct filter *filter, const char *comm, const char *command, uid_t user);
+/* The lists; the patterns are borrowed. */
+void filter__free(struct filter *filter);

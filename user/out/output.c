@@ -200,7 +200,7 @@ int output__open(struct output *out, const char *path, const struct writer *writ
 
 	*out = (struct output){.path = path, .writer = writer, .fd = -1};
 	err = open_path(out);
-	if (!err && writer->binary && isatty(out->fd))
+	if (!err && writer && writer->binary && isatty(out->fd))
 		err = -ENOTSUP;
 	if (err)
 		output__close(out);
@@ -224,21 +224,30 @@ static int publish(struct output *out)
 	return 0;
 }
 
-int output__write(struct output *out, const struct profile *profile, enum group_by group)
+int output__write_text(struct output *out, const struct buf *text)
 {
-	struct buf buf = {0};
-	int err = out->writer->write(profile, group, &buf) ?: buf.err;
+	int err = text->err;
 
 	if (!err && out->final_path && out->fd < 0)
 		err = create_temporary(out);
 	if (!err)
-		err = buf__write_fd(&buf, out->fd);
+		err = buf__write_fd(text, out->fd);
 	if (!err && out->final_path)
 		err = publish(out);
 	if (err && out->final_path)
 		discard_temporary(out);
 	out->written |= !err;
-	buf__free(&buf);
+	return err;
+}
+
+int output__write(struct output *out, const struct profile *profile, enum group_by group)
+{
+	struct buf text = {0};
+	int err;
+
+	text.err = out->writer->write(profile, group, &text) ?: text.err;
+	err = output__write_text(out, &text);
+	buf__free(&text);
 	return err;
 }
 

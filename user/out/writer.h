@@ -43,7 +43,7 @@ extern const struct writer jsonl_writer;
  */
 struct output {
 	const char *path; /* as given; borrowed */
-	const struct writer *writer;
+	const struct writer *writer; /* NULL: what is written is no profile */
 	char *final_path; /* path with links followed; NULL when written directly */
 	char *tmp_path;	  /* NULL when there is no temporary file */
 	int fd;		  /* -1 = not open */
@@ -64,5 +64,7 @@ int output__open(struct output *out, const char *path, const struct writer *writ
  * on failure no file changes, and a later call may try again.
  */
 int output__write(struct output *out, const struct profile *profile, enum group_by group);
+/* The same with any text. */
+int output__write_text(struct output *out, const struct buf *text);
 /* Removes a temporary file that was never renamed. */
 void output__close(struct output *out);

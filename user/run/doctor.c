@@ -87,9 +87,10 @@ static void check_settings(void)
 	read_line("/proc/sys/kernel/unprivileged_bpf_disabled", unprivileged, sizeof(unprivileged));
 	read_line("/proc/sys/kernel/yama/ptrace_scope", yama, sizeof(yama));
 	read_line("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown));
-	snprintf(text, sizeof(text), "perf_event_paranoid %s, unprivileged_bpf_disabled %s, ptrace_scope %s",
-		 *paranoid ? paranoid : "n/a", *unprivileged ? unprivileged : "n/a", *yama ? yama : "n/a");
-	printf("  %-16s      %s\n", "settings", text);
+	snprintf(text, sizeof(text), "perf_event_paranoid %s, ptrace_scope %s",
+		 *paranoid ? paranoid : "n/a", *yama ? yama : "n/a");
+	printf("  %-16s      %s,\n", "settings", text);
+	printf("  %-16s      unprivileged_bpf_disabled %s\n", "", *unprivileged ? unprivileged : "n/a");
 	if (strstr(lockdown, "[confidentiality]"))
 		row("lockdown", false, "confidentiality mode forbids BPF to read memory");
 }
@@ -119,7 +120,7 @@ static enum doctor_verdict try_sampler(void)
 	if (!err) {
 		err = sampler__attach(sampler, getpid());
 		row("CPU timer", !err,
-		    err ? strerror(-err) : "on the thread of a process that has one, on the CPUs for others");
+		    err ? strerror(-err) : "on the thread where there is one, else on the CPUs");
 	}
 	sampler__close(sampler);
 	return !err				 ? DOCTOR_OK

@@ -355,7 +355,7 @@ static enum session_error release_command(struct session *session)
 		process__update_command(session->first);
 		return SESSION_OK;
 	}
-	log_err("cannot run %s: %s", session->config.command[0], reason);
+	log_err("cannot run %s: %s", log_shown(session->config.command[0]), reason);
 	return command__code(err) == COMMAND_NOT_FOUND ? SESSION_COMMAND_NOT_FOUND : SESSION_COMMAND_NOT_RUN;
 }
 
