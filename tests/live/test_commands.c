@@ -140,6 +140,20 @@ LIVE_TEST(commands, signals_are_passed_on)
 	}
 }
 
+/* Who signals the whole group, as a CI runner does, signals the program, too, which gets it once. */
+LIVE_TEST(commands, signals_of_the_group)
+{
+	struct service *service = service__command(pick("3.14", "debian"), OPTIONS("-q"), CATCHES);
+	struct child *child = child__start(&(struct child_config){.argv = service->argv, .group = true});
+
+	check(child__wait_line(child, "ready", 30), "not ready: %s", child__err(child));
+	kill(-child->pid, SIGTERM);
+	check(child__wait(child, 60), "it does not end");
+	check(child__code(child) == 7, "exit code %d: %s", child__code(child), child__err(child));
+	check(strstr(child__out(child), "got [15]"), "not once: %s", child__out(child));
+	check(strstr(child__err(child), "wrote "), "no profile: %s", child__err(child));
+}
+
 /* Ctrl-C at a terminal comes to both: the program gets it once, and the profile is written. */
 LIVE_TEST(commands, interrupt_at_a_terminal)
 {

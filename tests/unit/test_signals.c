@@ -111,3 +111,60 @@ Test(signals, a_command_that_has_ended)
 	cr_expect_eq(kill(child, 0), 0);
 	cr_expect_eq(waitpid(child, NULL, WNOHANG), 0, "it got none");
 }
+
+/* A command that says each signal it gets, in our process group. */
+static int start_telling(void)
+{
+	int told[2];
+	char byte;
+
+	cr_assert(getpgrp() == getpid() || !setpgid(0, 0));
+	cr_assert_eq(pipe(told), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (!child) {
+		sigset_t all;
+		int number;
+
+		alarm(60);
+		sigfillset(&all);
+		sigdelset(&all, SIGALRM);
+		sigprocmask(SIG_BLOCK, &all, NULL);
+		byte = 0;
+		while (write(told[1], &byte, 1) == 1 && !sigwait(&all, &number))
+			byte = number;
+		_exit(1);
+	}
+	close(told[1]);
+	cr_assert_eq(read(told[0], &byte, 1), 1);
+	return told[0];
+}
+
+/* How many of them it got, once it has got the last of all. */
+static int count_told(int fd, int number)
+{
+	int count = 0;
+	char byte;
+
+	kill(child, SIGWINCH);
+	while (read(fd, &byte, 1) == 1 && byte != SIGWINCH)
+		count += byte == number;
+	return count;
+}
+
+/* Sent to all, by number of the group, or one by one: it has got that, and is not to get it twice. */
+Test(signals, of_the_whole_group)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	int fd = start_telling();
+
+	cr_assert_geq(signals__open(child), 0);
+	for (size_t i = 0; i < 4; i++) {
+		kill(0, numbers[i]);
+		cr_expect_eq(count_told(fd, numbers[i]), 1, "%d to the group", numbers[i]);
+		kill(getpid(), numbers[i]);
+		cr_expect_eq(count_told(fd, numbers[i]), 1, "%d to this program alone", numbers[i]);
+		kill(-getpgrp(), numbers[i]);
+		cr_expect_eq(count_told(fd, numbers[i]), 1, "%d to the group again", numbers[i]);
+	}
+}

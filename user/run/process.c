@@ -66,6 +66,7 @@ static int open_pidfd(struct process *process)
 {
 	struct rlimit limit;
 	struct proc_stat stat;
+	int err;
 
 	process->pidfd = syscall(SYS_pidfd_open, process->pid, 0);
 	if (process->pidfd < 0 && errno != EMFILE && errno != ENFILE)
@@ -77,10 +78,9 @@ static int open_pidfd(struct process *process)
 	}
 	if (process->pidfd >= 0)
 		return 0;
-	if (proc__stat(process->pid, &stat))
-		return -ESRCH;
-	process->start_ticks = stat.start_ticks;
-	return 0;
+	err = proc__stat(process->pid, &stat);
+	process->start_ticks = err ? 0 : stat.start_ticks;
+	return err;
 }
 
 int process__open(struct process *process, pid_t pid, struct strtab *strings)

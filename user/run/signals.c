@@ -6,6 +6,8 @@
  */
 #include "run/signals.h"
 
+#include "os/witness.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
@@ -17,6 +19,7 @@ static struct {
 	int wake_fd;
 	volatile sig_atomic_t stop, snapshot;
 	volatile sig_atomic_t command; /* pid */
+	struct witness witness;	       /* with a command only */
 } signals = {.wake_fd = -1};
 
 static void note_signal(int signal)
@@ -33,12 +36,29 @@ static void note_signal(int signal)
 	errno = saved;
 }
 
-/* What a terminal sends, it sends to the command, too. */
+/* One that came a second time meanwhile came to all, too, as far as anybody can tell. */
+static void drop_pending(int signal)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, signal);
+	sigtimedwait(&set, NULL, &(struct timespec){0});
+}
+
+/*
+ * What a terminal sends, it sends to the command, too; so does who signals the whole process group, or cgroup. The wait
+ * that this takes is for here, not for the loop, which a target may have brought to a halt.
+ */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
 	int saved = errno;
 
-	if (signals.command && info->si_code <= 0)
+	if (signals.command && info->si_code > 0)
+		witness__renew(&signals.witness);
+	else if (signals.command && witness__saw(&signals.witness, signal))
+		drop_pending(signal);
+	else if (signals.command)
 		kill(signals.command, signal);
 	errno = saved;
 }
@@ -48,6 +68,8 @@ static void catch_for_command(void)
 	static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
 
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(*passed_on); i++)
+		sigaddset(&action.sa_mask, passed_on[i]);
 	for (size_t i = 0; i < sizeof(passed_on) / sizeof(*passed_on); i++)
 		sigaction(passed_on[i], &action, NULL);
 }
@@ -79,6 +101,7 @@ int signals__open(pid_t command)
 	catch_signal(SIGUSR1, SA_RESTART);
 	signals.command = command;
 	if (command) {
+		witness__start(&signals.witness); /* without it, all is passed on that no terminal sent */
 		catch_for_command();
 		return signals.wake_fd;
 	}
@@ -103,6 +126,7 @@ int signals__take(bool *snapshot)
 void signals__forget_command(void)
 {
 	signals.command = 0;
+	witness__stop(&signals.witness);
 }
 
 void signals__close(void)
@@ -110,4 +134,6 @@ void signals__close(void)
 	if (signals.wake_fd >= 0)
 		close(signals.wake_fd);
 	signals.wake_fd = -1;
+	signals.command = 0;
+	witness__stop(&signals.witness);
 }
