@@ -282,7 +282,9 @@ static int refuse_not_python(struct recording *recording)
 	log_err("%.*s", (int)text.len, text.data ? text.data : "");
 	buf__free(&text);
 	write_report(recording);
-	return session__was_denied(recording->session) ? EXIT_NOT_PERMITTED : EXIT_NOT_PYTHON;
+	return session__was_denied(recording->session)	       ? EXIT_NOT_PERMITTED
+	       : session__ended_too_soon(recording->session) ? EXIT_FAILED
+							     : EXIT_NOT_PYTHON;
 }
 
 /* Everything that was sampled, to wherever it was asked for. */
@@ -294,7 +296,7 @@ static int finish(struct recording *recording, enum session_end end)
 	if (!recording->options->session.command || end == SESSION_END_TARGETS)
 		quit_on_second_signal(recording);
 	if (!session__found_python(recording->session))
-		return refuse_not_python(recording);
+		return end == SESSION_END_ERROR ? EXIT_FAILED : refuse_not_python(recording);
 	if (!session__profile(recording->session)->samples) {
 		struct buf text = {0};
 
@@ -341,7 +343,10 @@ static int run(struct recording *recording)
 		log_info("the command goes on; its exit code will be passed on");
 		command_code = session__wait_command(recording->session);
 	}
-	return command_code && session__found_python(recording->session) ? command_code : code;
+	return command_code && (session__found_python(recording->session) ||
+				session__ended_too_soon(recording->session))
+		       ? command_code
+		       : code;
 }
 
 static int record(const struct options *options)

@@ -137,7 +137,7 @@ LIVE_TEST(input, ancient_versions)
 		target = start(&old, "old.py",
 			       .text = "import sys\nprint('ready')\nsys.stdout.flush()\nwhile True: pass\n");
 		snprintf(name, sizeof(name), "Python %.3s", versions[i]);
-		check_refused_shortly(profile_pid(target->pid), FAILED, name);
+		check_refused_shortly(profile_pid(target->pid), NOT_PYTHON, name);
 	}
 }
 
@@ -173,9 +173,9 @@ EACH_WITH_TABLE(input, version_to_come)
 	py_addr runtime = find_runtime(target);
 
 	poke(target, runtime + 8, 0x031000f0);
-	check_refused_shortly(profile_pid(target->pid), FAILED, "Python 3.16");
+	check_refused_shortly(profile_pid(target->pid), NOT_PYTHON, "Python 3.16");
 	poke(target, runtime + 8, 0x040000f0);
-	check_refused_shortly(profile_pid(target->pid), FAILED, "Python 4.0");
+	check_refused_shortly(profile_pid(target->pid), NOT_PYTHON, "Python 4.0");
 	poke(target, runtime + 8, 0);
 	check_refused_shortly(profile_pid(target->pid), FAILED, "");
 }
@@ -220,7 +220,7 @@ EACH_WITH_TABLE(input, table_of_random_values)
 		check(!remote__read(&remote, field, &old, 8), "the table cannot be read");
 		poke(target, field, values[(i * 5 + python->minor) % 8]);
 		run = profile_pid(target->pid);
-		check(run->code == 0 || run->code == 1, "exit code %d: %s", run->code, run->err);
+		check(run->code == 0 || run->code == FAILED || run->code == NOT_PYTHON, "exit code %d: %s", run->code, run->err);
 		check(run->code != 0 || run->report.samples > 0, "no samples, but a profile: %s", run->err);
 		poke(target, field, old);
 	}

@@ -296,6 +296,12 @@ Test(report, busy_process_without_samples)
 		explain(),
 		"no samples: 2 processes used 6.000000 s of CPU in 10.04 s, so there should be some: "
 		"this is a fault of the profiler or the kernel");
+	/* Some ticks may come late, or fall where no thread is to be seen. */
+	processes[0].cpu_end_ns = 30000000;
+	processes[1].cpu_end_ns = 0;
+	cr_expect(strstr(explain(), "one sample each 10.1 ms of it"), "%s", text.data);
+	processes[0].cpu_end_ns = 102000000;
+	cr_expect(strstr(explain(), "a fault of the profiler"), "%s", text.data);
 	report.losses[1].count = 12;
 	cr_expect_str_eq(explain(), "no samples: all 12 were lost");
 }
@@ -325,12 +331,46 @@ Test(report, processes_that_were_found)
 	expect_part("  others     3 processes found that were not profiled (1 not permitted to read, 1 of a "
 		    "version or build that is not supported, the others not Python); 1 sample of them left out\n",
 		    true);
+	report.ended_unknown = 1;
+	expect_part(" not supported, 1 ended before it was known what they were); 1 sample of them left out\n", true);
+	cr_expect_eq(report__not_python(&report), 0);
+	report.ended_unknown = 2;
+	cr_expect_eq(report__not_python(&report), 0);
 	report.denied = 9;
 	report.denied_pythons = 2;
 	report.denied_names = "14 (python a.py), 15 (python b.py)";
 	expect_part(" (9 not permitted to read: Python by the name are 14 (python a.py), 15 (python b.py), 1 "
 		    "of a",
 		    true);
+}
+
+/* Those that came and went are not said to be no Python. */
+Test(report, processes_that_ended_soon)
+{
+	report.counts.samples = 300;
+	report.counts.skipped = 28;
+	report.followed = true;
+	report.other_processes = 25;
+	report.ended_unknown = 20;
+	expect_part("  others     25 processes found that were not profiled (20 ended before it was known what they were, "
+		    "the others not Python); 28 samples of them left out\n",
+		    true);
+	report.other_processes = 20;
+	expect_part("not Python", false);
+}
+
+/* A daemon outlives its command, and is not sampled to its end. */
+Test(report, processes_that_go_on)
+{
+	report.counts.samples = 300;
+	report.followed = true;
+	expect_part("  going on ", false);
+	report.going_on = 2;
+	expect_part("\n  going on   2 Python processes that the command started: no longer profiled\n", true);
+	text.len = 0;
+	report__format_json(&report, &text);
+	buf__addc(&text, '\0');
+	cr_expect(strstr(text.data, "\"processes_going_on\": 2,"), "%s", text.data);
 }
 
 /* Too many to be told one by one. */
@@ -346,7 +386,7 @@ Test(report, processes_of_the_past)
 	expect_part(" at most ", false);
 	report.cpu_unknown = 7;
 	expect_part(" Hz of CPU time asked, at most ", true);
-	expect_part("\n             and 7 processes more, not known how much, before ending\n", true);
+	expect_part("\n             7 of them used more before ending, and it is not known how much\n", true);
 }
 
 Test(report, containers)

@@ -32,9 +32,10 @@ static enum session_error fail_errno(pid_t pid, int err)
 static enum session_error fail_attach(pid_t pid, enum py_attach_error error, const char *reason)
 {
 	return fail(pid,
-		    error == PY_ATTACH_DENIED	    ? SESSION_NOT_PERMITTED
-		    : error == PY_ATTACH_NOT_PYTHON ? SESSION_NOT_PYTHON
-						    : SESSION_FAILED,
+		    error == PY_ATTACH_DENIED	     ? SESSION_NOT_PERMITTED
+		    : error == PY_ATTACH_NOT_PYTHON  ? SESSION_NOT_PYTHON
+		    : error == PY_ATTACH_UNSUPPORTED ? SESSION_NOT_PYTHON
+						     : SESSION_FAILED,
 		    reason);
 }
 

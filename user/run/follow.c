@@ -107,6 +107,8 @@ void follower__exec(struct follower *follower, struct process *process)
 	process->python &= process->asked_for;
 	process->inherited = process->gone = false;
 	process->exec_id = 0;
+	process->error = PY_ATTACH_OK;
+	process->excluded = false;
 	process__forget(process);
 	process__update_command(process);
 	if (!follow_finds(follower))
@@ -189,6 +191,8 @@ void follow_add(struct follower *follower, pid_t pid, struct process *parent, ui
 		process->epoch = process->target.layout.epoch = epoch;
 	if (is_fork_of(process, parent, epoch))
 		process__inherit(process, parent, process->epoch);
+	else if (parent && epoch && parent->error == PY_ATTACH_NOT_PYTHON)
+		process->error = parent->error;
 	follow_retry_at(follower, process, follow_now_ns() + (is_new ? STARTING_NS : 0));
 	process->retries = is_new ? 0 : RETRIES_QUICK; /* it has had the time to become what it is */
 	if (process->gone)

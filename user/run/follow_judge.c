@@ -85,6 +85,15 @@ static void note_denied(struct follower *follower, const struct process *process
 			 len ? ", " : "", process__number(process, number), process->command);
 }
 
+static void note_unsupported(struct follower *follower, const struct process *process, const char *reason)
+{
+	char number[PIDNS_TEXT];
+
+	if (!follower->unsupported++)
+		snprintf(follower->unsupported_first, sizeof(follower->unsupported_first), "process %s (%s): %s",
+			 process__number(process, number), process->command, reason);
+}
+
 static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)
 {
 	uint32_t retries = process->retries++;
@@ -95,7 +104,7 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 		if (process->error == PY_ATTACH_DENIED)
 			note_denied(follower, process);
 		else
-			follower->unsupported++;
+			note_unsupported(follower, process, reason);
 		warn(follower, process, reason);
 		give_up(follower, process);
 		return;
@@ -150,7 +159,8 @@ void follow_judge(struct follower *follower, struct process *process, bool was_p
 		process->error = PY_ATTACH_STARTING;
 	}
 	if (is_told(process) && !follow_is_wanted(follower, process)) {
-		follower->excluded += process->attached;
+		follower->excluded += process->attached && !process->excluded;
+		process->excluded |= process->attached;
 		process->attached = process->python = false;
 		give_up(follower, process);
 		return;

@@ -46,19 +46,35 @@ static void free_tails(struct process *process)
 	hmap__clear(&process->tail_index);
 }
 
-void process__update_command(struct process *process)
+static void set_command(struct process *process, const char *raw)
 {
-	char raw[sizeof(process->command)];
 	struct buf text = {0};
 
-	if (proc__cmdline(process->pid, raw, sizeof(raw)))
-		return;
 	buf__add_escaped(&text, raw, NULL);
 	process->renamed++;
 	if (!text.err)
 		snprintf(process->command, sizeof(process->command), "%.*s", (int)text.len,
 			 text.data ? text.data : "");
 	buf__free(&text);
+}
+
+void process__set_command(struct process *process, char *const *argv)
+{
+	char raw[sizeof(process->command)] = "";
+	size_t len = 0;
+
+	for (; *argv && len < sizeof(raw); argv++)
+		len += snprintf(raw + len, sizeof(raw) - len, "%s%s", len ? " " : "", *argv);
+	set_command(process, raw);
+}
+
+/* One that is dying has none any more. */
+void process__update_command(struct process *process)
+{
+	char raw[sizeof(process->command)] = "";
+
+	if (!proc__cmdline(process->pid, raw, sizeof(raw)) && *raw)
+		set_command(process, raw);
 }
 
 /* Some are left for what is opened for a moment, or by the engine. */
@@ -147,6 +163,13 @@ bool process__lives(const struct process *process)
 	       stat.start_ticks == process->start_ticks && stat.state != 'Z' && stat.state != 'X';
 }
 
+bool process__ended_unknown(const struct process *process)
+{
+	return process->exited && !process->python && !process->samples && !process->excluded &&
+	       (process->error == PY_ATTACH_OK || process->error == PY_ATTACH_STARTING ||
+		process->error == PY_ATTACH_GONE);
+}
+
 /* It is not there any more, as far as /proc tells; or its number is still taken. */
 static enum py_attach_error explain_gone(const struct process *process, char *reason, size_t reason_size)
 {
@@ -186,8 +209,9 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 			disable_slot(&process->target);
 		log_target(process);
 		process->retries = 0;
-		process__update_command(process);
 	}
+	if (result == PY_ATTACH_OK || result == PY_ATTACH_DENIED || result == PY_ATTACH_UNSUPPORTED)
+		process__update_command(process);
 	return result;
 }
 

@@ -41,7 +41,8 @@ struct process {
 	bool asked_for; /* by the user, by its number or as the command; else it was found */
 	bool inherited; /* its target is its parent's, from which it was forked; it has called no exec since
 			 */
-	enum py_attach_error error; /* of the last attach */
+	bool excluded;	/* it is Python, but was not asked for */
+	enum py_attach_error error; /* of the last attach to this program */
 	bool no_slot;	/* for tests: thread states are found by their lists only */
 	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
 	uint32_t engine_epoch; /* the one that the engine was told last */
@@ -87,6 +88,8 @@ int process__open(struct process *process, pid_t pid, struct strtab *strings);
 void process__inherit(struct process *process, const struct process *parent, uint32_t epoch);
 /* By its pidfd, whatever /proc says. */
 bool process__lives(const struct process *process);
+/* It has ended, and what it was then nobody had the time to find out. */
+bool process__ended_unknown(const struct process *process);
 /* Attach to what the process is now; on failure see py/target.h. */
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size);
 /* The same, with some seconds' patience for an interpreter that is starting up. */
@@ -101,6 +104,8 @@ void process__forget(struct process *process);
 struct tail_reader *process__tail_reader(struct process *process, py_addr tstate);
 /* It is not worth its memory; only for the one that was made last. */
 void process__drop_tail_reader(struct process *process, py_addr tstate);
+/* What it is about to run; NULL at its end. */
+void process__set_command(struct process *process, char *const *argv);
 /* Look at its command line again, after an exec. */
 void process__update_command(struct process *process);
 /* Look at its CPU time once more. False: it is gone, and the last time stays. */

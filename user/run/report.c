@@ -4,6 +4,7 @@
  */
 #include "run/report.h"
 
+#include "base/util.h"
 #include "os/proc.h"
 #include "py/hint.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #define PROCESSES_TOLD 16
+#define PERIODS_SURE   10 /* of CPU time without a sample: none is late by that much */
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -41,6 +43,13 @@ uint64_t report__lost(const struct report *report)
 	for (size_t i = 0; i < report->loss_count; i++)
 		sum += report->losses[i].count;
 	return sum;
+}
+
+uint64_t report__not_python(const struct report *report)
+{
+	uint64_t known = report->denied + report->unsupported + report->excluded + report->ended_unknown;
+
+	return report->other_processes - min_u64(report->other_processes, known);
 }
 
 uint64_t report__without_python(const struct report *report)
@@ -85,8 +94,8 @@ static void format_rate(const struct report *report, struct buf *out)
 		  report->wall_ns / 1e9);
 	if (is_cpu_short(report))
 		buf__addf(out,
-			  "             and %" PRIu64 " process%s more, not known how much, before ending\n",
-			  report->cpu_unknown, report->cpu_unknown == 1 ? "" : "es");
+			  "             %" PRIu64 " of them used more before ending, and it is not known how much\n",
+			  report->cpu_unknown);
 }
 
 /* "3 (2 ring buffer full, 1 stack no longer known)": a total and what it is made of. */
@@ -323,6 +332,10 @@ static void format_found(const struct report *report, struct buf *out)
 {
 	bool first = true;
 
+	if (report->going_on)
+		buf__addf(out,
+			  "  going on   %" PRIu64 " Python process%s that the command started: no longer profiled\n",
+			  report->going_on, report->going_on == 1 ? "" : "es");
 	format_containers(report, out);
 	if (!report->followed)
 		return;
@@ -342,9 +355,12 @@ static void format_found(const struct report *report, struct buf *out)
 	add_reason(out, &first, report->unsupported, "of a version or build that is not supported");
 	add_reason(out, &first, report->unopened, "not opened");
 	add_reason(out, &first, report->excluded, "Python, but not asked for");
+	add_reason(out, &first, report->ended_unknown, "ended before it was known what they were");
 	if (first && report->other_processes)
 		buf__adds(out, ", not Python");
-	buf__addf(out, "%s; %" PRIu64 " sample%s of them left out\n", first ? "" : ", the others not Python)",
+	else if (report__not_python(report))
+		buf__adds(out, ", the others not Python");
+	buf__addf(out, "%s; %" PRIu64 " sample%s of them left out\n", first ? "" : ")",
 		  report->counts.skipped, plural(report->counts.skipped));
 }
 
@@ -453,7 +469,7 @@ void report__explain_empty(const struct report *report, struct buf *out)
 	buf__addf(out, " used %.6f s of CPU in %.2f s", cpu_ns / 1e9, report->wall_ns / 1e9);
 	if (report->process_count == 1)
 		explain_now(report, out);
-	if (cpu_ns * report->rate_hz / 1000000000ull < 2)
+	if (cpu_ns * report->rate_hz / 1000000000ull < PERIODS_SURE)
 		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it",
 			  1000.0 / report->rate_hz);
 	else

@@ -28,6 +28,8 @@ struct report {
 	uint64_t left;				   /* processes that were moved out of the cgroups */
 	bool followed; /* they were found; those that are no Python are not among them: */
 	uint64_t other_processes;
+	uint64_t ended_unknown;	    /* of these, those that ended before it was known what they were */
+	uint64_t going_on;	    /* Pythons that the command, which has ended, has left */
 	struct processes_past past; /* Pythons that are not among them, either */
 	uint64_t cpu_unknown;	    /* processes that were gone before their last CPU time was read */
 	uint64_t denied, unsupported, unopened,
@@ -67,4 +69,6 @@ void report__format_json(const struct report *report, struct buf *out);
 
 uint64_t report__lost(const struct report *report);
 uint64_t report__without_python(const struct report *report);
+/* Of the others, those that were looked at, and are none. */
+uint64_t report__not_python(const struct report *report);
 uint64_t report__target_cpu_ns(const struct report *report);

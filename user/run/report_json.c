@@ -92,7 +92,9 @@ static void add_processes(const struct report *report, struct buf *out)
 	}
 	buf__adds(out, "]");
 	add_number(out, "processes_past", report->past.pythons);
-	add_number(out, "processes_not_python", report->other_processes);
+	add_number(out, "processes_not_python", report__not_python(report));
+	add_number(out, "processes_ended_unknown", report->ended_unknown);
+	add_number(out, "processes_going_on", report->going_on);
 	add_number(out, "processes_denied", report->denied);
 	add_number(out, "processes_unsupported", report->unsupported);
 	add_number(out, "processes_not_opened", report->unopened);

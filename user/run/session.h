@@ -95,6 +95,8 @@ bool session__is_partial(const struct session *session);
 bool session__was_denied(const struct session *session);
 /* Was any process Python? */
 bool session__found_python(const struct session *session);
+/* Was there one process to look at, Python by its name, that ended before that could be found out? */
+bool session__ended_too_soon(const struct session *session);
 /* Why not, one line. If the command is over, its end is told, too. */
 void session__explain_not_python(const struct session *session, struct buf *out);
 

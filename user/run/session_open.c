@@ -106,6 +106,8 @@ static enum session_error open_process(struct session *session, pid_t pid)
 
 	if (!err) {
 		process->asked_for = true;
+		if (pid == session->command.pid)
+			process__set_command(process, session->config.command);
 		err = follower__take(&session->follower, process);
 	}
 	if (!err) {
@@ -198,9 +200,10 @@ static enum session_error open_engine(struct session *session)
 
 static enum session_error attach_error(enum py_attach_error error)
 {
-	return error == PY_ATTACH_DENIED       ? SESSION_NOT_PERMITTED
-	       : error == PY_ATTACH_NOT_PYTHON ? SESSION_NOT_PYTHON
-					       : SESSION_FAILED;
+	return error == PY_ATTACH_DENIED	? SESSION_NOT_PERMITTED
+	       : error == PY_ATTACH_NOT_PYTHON	? SESSION_NOT_PYTHON
+	       : error == PY_ATTACH_UNSUPPORTED ? SESSION_NOT_PYTHON
+						: SESSION_FAILED;
 }
 
 static enum session_error attach_python(struct session *session, struct process *process)

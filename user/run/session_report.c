@@ -6,7 +6,11 @@
 #include "run/report.h"
 #include "run/session_parts.h"
 
+#include <inttypes.h>
 #include <signal.h>
+#include <string.h>
+
+#define LOOKS_ENOUGH 10 /* at a process that has just started, to tell that it is no Python */
 
 const char *session_end_text(const struct session *session)
 {
@@ -54,6 +58,22 @@ static bool is_python(const struct process *process)
 	return process->python || process->samples;
 }
 
+static void count_unknown(const struct session *session, struct report *report)
+{
+	const struct processes *processes = &session->follower.processes;
+
+	report->ended_unknown = processes->past.ended_unknown;
+	for (size_t i = 0; i < processes->items.len; i++)
+		report->ended_unknown += process__ended_unknown(processes->items.items[i]);
+}
+
+/* As of a command that makes itself a daemon. */
+static bool is_left_by_command(const struct session *session, const struct process *process)
+{
+	return session->command.over && process != session->first && process->python && !process->exited &&
+	       process__lives(process);
+}
+
 /* Of those that were found, the Pythons. */
 static void choose_told(struct session *session, struct report *report)
 {
@@ -61,6 +81,7 @@ static void choose_told(struct session *session, struct report *report)
 
 	session->told.len = 0;
 	report->other_processes = processes->past.others;
+	report->going_on = 0;
 	for (size_t i = 0; i < processes->items.len; i++) {
 		struct process *process = processes->items.items[i];
 
@@ -70,6 +91,7 @@ static void choose_told(struct session *session, struct report *report)
 		} else {
 			report->other_processes++;
 		}
+		report->going_on += is_left_by_command(session, process);
 	}
 	report->processes = session->told.items;
 	report->process_count = session->told.len;
@@ -150,6 +172,7 @@ static void fill_report(struct session *session, struct report *report)
 	for (size_t i = 0; i < session->follower.processes.items.len; i++)
 		process__add_reads(session->follower.processes.items.items[i], &report->reads);
 	choose_told(session, report);
+	count_unknown(session, report);
 	sum_containers(session, report);
 	fill_engine_part(session, report);
 }
@@ -225,17 +248,65 @@ bool session__is_partial(const struct session *session)
 	return denied || follower->unsupported || follower->unopened;
 }
 
+static bool is_named_python(const struct process *process)
+{
+	size_t len = strcspn(process->command, " ");
+
+	return memmem(process->command, len, "python", strlen("python"));
+}
+
+bool session__ended_too_soon(const struct session *session)
+{
+	const struct follower *follower = &session->follower;
+	const struct process *first = session->first;
+
+	return first && first->exited && !session__found_python(session) && !follower->denied &&
+	       !follower->unsupported && is_named_python(first) &&
+	       (process__ended_unknown(first) || first->retries < LOOKS_ENOUGH);
+}
+
+/* What there was instead. */
+static void explain_others(const struct session *session, struct buf *out)
+{
+	const struct follower *follower = &session->follower;
+	struct report report = {0};
+
+	if (follower->denied)
+		buf__addf(out, "; %" PRIu64 " of those found could not be looked at: not permitted to read",
+			  follower->denied);
+	if (follower->denied_pythons)
+		buf__addf(out, "; Python by the name %s %s", follower->denied_pythons == 1 ? "is" : "are",
+			  follower->denied_names);
+	if (follower->unsupported)
+		buf__addf(out, "; of a version or build that is not supported %s %" PRIu64 "%s%s",
+			  follower->unsupported == 1 ? "is" : "are", follower->unsupported,
+			  follower->unsupported == 1 ? ": " : ", as ", follower->unsupported_first);
+	if (follower->excluded == 1)
+		buf__adds(out, "; there is a Python process, which was not asked for (--comm, --user, --exclude)");
+	else if (follower->excluded)
+		buf__addf(out,
+			  "; there are %" PRIu64
+			  " Python processes, none of which was asked for (--comm, --user, --exclude)",
+			  follower->excluded);
+	count_unknown(session, &report);
+	if (report.ended_unknown && session_follows(session))
+		buf__addf(out, "; %" PRIu64 " ended before it was known what they were", report.ended_unknown);
+}
+
 void session__explain_not_python(const struct session *session, struct buf *out)
 {
 	const struct command *command = &session->command;
+	const struct follower *follower = &session->follower;
 
-	if (session->config.all) {
-		buf__adds(out, "no Python process was found");
+	if (session__ended_too_soon(session)) {
+		buf__addf(out, "no samples: process %d (%s) ended before an interpreter could be found in it",
+			  session->first->pid, session->first->command);
+	} else if (session->config.all) {
+		buf__adds(out, "no Python process that can be profiled was found");
 	} else if (session_has_scope(session)) {
 		buf__addf(out, "no Python that can be profiled was found in %s, among %zu processes",
 			  session->config.cgroups.len ? "the cgroup" : "the container",
-			  session->follower.processes.items.len +
-				  (size_t)session->follower.processes.past.others);
+			  follower->processes.items.len + (size_t)follower->processes.past.others);
 	} else if (session->config.subprocesses) {
 		buf__addf(out,
 			  "no Python that can be profiled was found in process %d (%s) and what it started",
@@ -243,12 +314,10 @@ void session__explain_not_python(const struct session *session, struct buf *out)
 	} else {
 		buf__addf(out, "no Python that can be profiled was found in process %d (%s)",
 			  session->first->pid, session->first->command);
-		if (!session->follower.denied)
+		if (!follower->denied && !follower->unsupported)
 			buf__adds(out, "; if it starts one, use --subprocesses");
 	}
-	if (session->follower.denied)
-		buf__addf(out, "; %llu of those found could not be looked at: not permitted to read",
-			  (unsigned long long)session->follower.denied);
+	explain_others(session, out);
 	if (command->over)
 		buf__addf(out, "; the command ended with %s", command__status_text(command));
 }
