@@ -79,7 +79,7 @@ LIVE_TEST(input, zombie)
 
 	for (int i = 0; i < 1000 && process_state(child->pid) != 'Z'; i++)
 		pause_for(0.01);
-	check_refused_shortly(profile_pid(child->pid), FAILED, "gone");
+	check_refused_shortly(profile_pid(child->pid), FAILED, "zombie");
 }
 
 LIVE_TEST(input, kernel_thread)

@@ -74,6 +74,28 @@ Test(processes, an_end)
 	cr_expect_eq(forgotten, 1);
 }
 
+/* What nobody had the time to look at is not said to be no Python. */
+Test(processes, an_end_too_soon)
+{
+	struct process *process = add(12), *other = add(13), *excluded = add(14), *starting = add(15);
+
+	other->error = PY_ATTACH_NOT_PYTHON;
+	excluded->excluded = true;
+	starting->error = PY_ATTACH_STARTING;
+	cr_expect(!process__ended_unknown(process), "it lives");
+	for (size_t i = 0; i < processes.items.len; i++)
+		processes__end(&processes, processes.items.items[i], 100);
+	cr_expect(process__ended_unknown(process));
+	cr_expect(!process__ended_unknown(other));
+	cr_expect(!process__ended_unknown(excluded));
+	cr_expect(process__ended_unknown(starting));
+	starting->samples = 1;
+	cr_expect(!process__ended_unknown(starting), "it is in the profile");
+	cr_expect(sweep(101));
+	cr_expect_eq(processes.past.others, 3);
+	cr_expect_eq(processes.past.ended_unknown, 1);
+}
+
 /* The pid of one that has ended, and has not been swept yet, is another's. */
 Test(processes, a_pid_again)
 {
