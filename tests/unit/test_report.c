@@ -85,6 +85,9 @@ Test(report, an_ordinary_run)
 Test(report, lines_under_the_jit)
 {
 	report.counts.samples = 495;
+	expect_part("  marker ", false);
+	report.unmarked = 2;
+	expect_part("\n  marker     not in 2 processes, read without: Python has one from 3.15 on\n", true);
 	expect_part("  lines ", false);
 	report.counts.approximate = 99;
 	expect_part("\n  lines      of 99 samples (20.0%) approximate, marked ~: in code that the JIT made\n",
@@ -202,12 +205,20 @@ Test(report, lost_samples_were_given)
 
 Test(report, cost)
 {
+	double share;
+
 	report.tick_ns = 1234;
 	report.ticks = 56;
 	report__format(&report, &text);
 	buf__addc(&text, '\0');
 	cr_expect(strstr(text.data, "; in the kernel 1.23 us a tick, 56 ticks\n"));
 	cr_expect(!strstr(text.data, " 0.0 MB resident"), "%s", text.data);
+	report.wall_ns = 1000;
+	text.len = 0;
+	report__format(&report, &text);
+	buf__addc(&text, '\0');
+	cr_assert_eq(sscanf(strstr(text.data, " s CPU (") ?: "", " s CPU (%lf%% of a CPU)", &share), 1);
+	cr_expect(share > 0 && share <= 100, "of a short run: %s", text.data);
 	report.wall_ns = 0;
 	report__format(&report, &text);
 	buf__addc(&text, '\0');

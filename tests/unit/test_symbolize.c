@@ -31,7 +31,7 @@ static struct process *add_process(pid_t pid, const char *command)
 
 	cr_assert(p);
 	*p = (struct process){.pid = pid, .pidfd = -1, .attached = true, .python = true};
-	snprintf(p->command, sizeof(p->command), "%s", command);
+	snprintf(p->raw_command, sizeof(p->raw_command), "%s", command);
 	code_cache__init(&p->codes, profile.strings);
 	image_offsets(&p->target.offsets, 14);
 	cr_assert_eq(py_layout__fill(&p->target.layout, &p->target.offsets, PBP_NONE), 0);
@@ -632,7 +632,8 @@ Test(symbolize, a_process_that_has_ended, .init = start, .fini = stop)
 	cr_expect_eq(symbolizer.counts.unreadable, 0);
 }
 
-/* Another process with the same pid and another name is another root; so is a program after an exec. */
+/* Another process with the same pid and another name is another root; so is a program after an exec. Names are escaped
+ * once. */
 Test(symbolize, a_pid_again, .fini = stop)
 {
 	struct pbp_sample sample = {
@@ -645,13 +646,13 @@ Test(symbolize, a_pid_again, .fini = stop)
 	process = add_process(PID, "second");
 	send(&sample);
 	flush();
-	snprintf(process->command, sizeof(process->command), "third");
+	snprintf(process->raw_command, sizeof(process->raw_command), "a\n\033third");
 	process->renamed++;
 	send(&sample);
 	flush();
-	expect("process 77 (python3 app.py);[no Python frames] 1\n"
-	       "process 77 (second);[no Python frames] 1\n"
-	       "process 77 (third);[no Python frames] 1\n");
+	expect("process 77 (a\\x0a\\x1bthird);[no Python frames] 1\n"
+	       "process 77 (python3 app.py);[no Python frames] 1\n"
+	       "process 77 (second);[no Python frames] 1\n");
 }
 
 Test(symbolize, unverified_tail, .init = start_image, .fini = stop_image)

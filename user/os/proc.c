@@ -368,3 +368,16 @@ uint64_t proc__own_cpu_ns(void)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
+
+uint64_t proc__own_age_ns(void)
+{
+	struct proc_stat stat;
+	struct timespec now;
+	uint64_t began, now_ns;
+
+	if (proc__stat(getpid(), &stat) || clock_gettime(CLOCK_BOOTTIME, &now))
+		return 0;
+	began = stat.start_ticks * (1000000000ull / sysconf(_SC_CLK_TCK));
+	now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	return now_ns > began ? now_ns - began : 0;
+}

@@ -82,7 +82,8 @@ void py_hint__descendants(pid_t pid, struct buf *out)
 			buf__adds(out, i + 1 == family.pythons_cnt ? " and " : ", ");
 		add_name(out, family.pythons[i]);
 	}
-	buf__adds(out, several ? " are: use -p " : " is: use -p ");
+	buf__adds(out, several ? " are Python: use -p " : " is Python: use -p ");
 	for (size_t i = 0; i < family.pythons_cnt; i++)
 		buf__addf(out, "%s%d", i ? "," : "", family.pythons[i]);
+	buf__addf(out, ", or -p %d -s for all that it starts", pid);
 }

@@ -50,6 +50,7 @@ static void set_command(struct process *process, const char *raw)
 {
 	struct buf text = {0};
 
+	snprintf(process->raw_command, sizeof(process->raw_command), "%s", raw);
 	buf__add_escaped(&text, raw, NULL);
 	process->renamed++;
 	if (!text.err)
@@ -130,7 +131,7 @@ void process__inherit(struct process *process, const struct process *parent, uin
 	process->codes.code_type = parent->codes.code_type;
 	process->container = parent->container;
 	if (!*process->command)
-		snprintf(process->command, sizeof(process->command), "%s", parent->command);
+		set_command(process, parent->raw_command);
 	/* The thread that called fork is its main thread now, or will be soon. */
 	remote__read(&process->target.remote,
 		     process->target.runtime + process->target.offsets.runtime_main_thread,

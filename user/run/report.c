@@ -222,7 +222,7 @@ static void format_cost(const struct report *report, struct buf *out)
 	uint64_t own = proc__own_cpu_ns();
 
 	buf__addf(out, "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident (%.1f at most)",
-		  own / 1e9, percent(own, report->wall_ns), proc__own_rss() / 1048576.0,
+		  own / 1e9, percent(own, proc__own_age_ns()), proc__own_rss() / 1048576.0,
 		  proc__own_peak_rss() / 1048576.0);
 	if (report->max_frames)
 		buf__addf(out, ", %" PRIu64 " wake-up%s", report->wakeups, plural(report->wakeups));
@@ -380,6 +380,10 @@ void report__format(const struct report *report, struct buf *out)
 			  "  blocking   %" PRIu64
 			  " sample%s of threads that could not be stopped, read as they ran\n",
 			  report->not_stopped, plural(report->not_stopped));
+	if (report->unmarked)
+		buf__addf(out,
+			  "  marker     not in %" PRIu64 " process%s, read without: Python has one from 3.15 on\n",
+			  report->unmarked, report->unmarked == 1 ? "" : "es");
 	for (size_t i = 0; i < report->process_count; i++)
 		if (report->processes[i]->execs && !report->followed)
 			buf__addf(out, "  exec       process %d became another program %u time%s; now %s\n",

@@ -43,6 +43,7 @@ struct report {
 	size_t loss_count;
 	uint64_t lost_process;	/* events of processes and threads that were lost */
 	bool knows_kernel;	/* samples tell whether they were taken in the kernel */
+	uint64_t unmarked;	/* processes whose Python has no frame marker, where one was asked for */
 	uint64_t not_stopped;	/* samples of threads that were to be stopped and could not be */
 	uint64_t lines_unknown; /* samples with a caller whose line could not be told */
 	uint32_t rate_hz;

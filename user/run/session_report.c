@@ -93,6 +93,8 @@ static void choose_told(struct session *session, struct report *report)
 		}
 		report->going_on += is_left_by_command(session, process);
 	}
+	for (size_t i = 0; i < session->told.len && session->config.frame_marker; i++)
+		report->unmarked += session->told.items[i]->target.offsets.thread_last_profiled == PY_ABSENT;
 	report->processes = session->told.items;
 	report->process_count = session->told.len;
 }
@@ -250,9 +252,10 @@ bool session__is_partial(const struct session *session)
 
 static bool is_named_python(const struct process *process)
 {
-	size_t len = strcspn(process->command, " ");
+	size_t len = strcspn(process->raw_command, " ");
+	const char *slash = memrchr(process->raw_command, '/', len), *name = slash ?: process->raw_command;
 
-	return memmem(process->command, len, "python", strlen("python"));
+	return memmem(name, process->raw_command + len - name, "python", strlen("python"));
 }
 
 bool session__ended_too_soon(const struct session *session)
