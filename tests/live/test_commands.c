@@ -83,6 +83,25 @@ LIVE_TEST(commands, not_python)
 	check(!strcmp(run->out, "done\n"), "stdout has %s", run->out);
 }
 
+/* Python by its name, and over before anything else can be said: always the same code, or its own. */
+LIVE_TEST(commands, too_short)
+{
+	static const char *const scripts[] = {":", "exit 7"};
+	static const int codes[] = {1, 7};
+	char path[CHILD_PATH];
+
+	snprintf(path, sizeof(path), "%s/python3.x", scratch_folder(""));
+	copy_file("/bin/sh", path);
+	for (int i = 0; i < 4; i++) {
+		struct run *run = service__run(service__profiled(OPTIONS("--", path, "-c", scripts[i % 2])));
+
+		check(run->code == codes[i % 2], "exit code %d: %s", run->code, run->err);
+		check(strstr(run->err, "ended before an interpreter could be found in it") &&
+			      !strstr(run->err, "--subprocesses"),
+		      "it says: %s", run->err);
+	}
+}
+
 /* Its streams are its own: what the profiler says goes to stderr. And it inherits nothing of the profiler's.
  */
 LIVE_TEST(commands, streams_and_descriptors)

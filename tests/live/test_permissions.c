@@ -366,3 +366,20 @@ EACH_PYTHON(permissions, target_is_only_read)
 	check(reads >= 1, "strace saw no read of the target");
 	check(!strchr("Tt", process_state(target->pid)), "the target is stopped");
 }
+
+/* Of everything, the only one that is wanted is another user's. */
+LIVE_TEST(permissions, of_all_none_may_be_read)
+{
+	static const char text[] = "open('/proc/self/comm', 'w').write('not-for-nobody')\n"
+				   "print('ready', flush=True)\n"
+				   "while True: sum(range(200))\n";
+	const char *argv[] = {"setpriv", "--reuid=65534", "--regid=65534",    "--clear-groups",	public_profiler(),
+			      "-a",	 "--comm",	  "not-for-nobody*", "-d",		"0.5",
+			      "-q",	 NULL};
+	struct run *run;
+
+	start(pick("3.11", "host"), "denied.py", .text = text);
+	run = profiler__finish(child__start(&(struct child_config){.argv = argv}), NULL);
+	check_not_permitted(run, "1 of those found could not be looked at: not permitted to read");
+	check(strstr(run->err, "denied.py"), "it is not named: %s", run->err);
+}

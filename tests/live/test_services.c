@@ -94,6 +94,33 @@ LIVE_TEST(services, brief_children)
 	check(named > 60, "brief has %.1f %%: %s", named, run->err);
 }
 
+/* The end of the command is the end of the run, whatever it leaves behind, and that is told. */
+LIVE_TEST(services, daemon)
+{
+	static const char text[] = BURN "import os, sys\n"
+					"if not os.fork():\n"
+					"    os.setsid()\n"
+					"    while os.path.exists(__file__): burn(0.01); time.sleep(0.05)\n"
+					"    os._exit(0)\n"
+					"burn(0.3)\n"
+					"sys.exit(6)\n";
+	struct run *run = service__run(service__command(pick("3.14", "debian"), OPTIONS("-q", "-s"), text));
+
+	check_profile(run, 6);
+	check(strstr(run->err, "going on   1 Python process that the command started"), "it says: %s", run->err);
+}
+
+/* None of those that there are is wanted. */
+LIVE_TEST(services, filtered_out)
+{
+	struct run *run = service__run(service__script(pick("3.14", "debian"),
+						       OPTIONS("-q", "-s", "--comm", "no-such", "--comm", "nor-such"),
+						       "\"$0\" \"$@\"; :", BURN "burn(0.5)\n"));
+
+	check(run->code == NOT_PYTHON, "exit code %d: %s", run->code, run->err);
+	check(strstr(run->err, "there is a Python process, which was not asked for"), "it says: %s", run->err);
+}
+
 /* A supervisor that is no Python, by its number. */
 LIVE_TEST(services, supervisor)
 {
