@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The command line as data. Parsing has no side effects but messages on stderr. The help: options_help.c.
+ * The command line as data. Parsing has no side effects but messages on stderr. Values: options_values.c;
+ * the help: options_help.c.
  */
 #pragma once
 
