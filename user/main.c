@@ -118,8 +118,8 @@ static int write_outputs(struct recording *recording, bool snapshot)
 		if (err == -EPIPE && output->fd == STDOUT_FILENO)
 			continue; /* the reader has seen enough */
 		if (err)
-			log_err("cannot write %s: %s; no profile is left there",
-				log_shown(output->path), strerror(-err));
+			log_err("cannot write %s: %s; no profile is left there", log_shown(output->path),
+				strerror(-err));
 		first = first ?: err;
 	}
 	return first;
@@ -282,7 +282,7 @@ static int refuse_not_python(struct recording *recording)
 	log_err("%.*s", (int)text.len, text.data ? text.data : "");
 	buf__free(&text);
 	write_report(recording);
-	return session__was_denied(recording->session)	       ? EXIT_NOT_PERMITTED
+	return session__was_denied(recording->session)	     ? EXIT_NOT_PERMITTED
 	       : session__ended_too_soon(recording->session) ? EXIT_FAILED
 							     : EXIT_NOT_PYTHON;
 }

@@ -100,7 +100,8 @@ static int take_option(struct options *options, int option, const char *value, c
 			       : 0;
 	case 'd':
 		return parse_duration(value, &options->session.duration_ns)
-			       ? bad_value("-d", value, "a time such as 30, 30s, 2m or 500ms, from 1 ms to 366 days")
+			       ? bad_value("-d", value,
+					   "a time such as 30, 30s, 2m or 500ms, from 1 ms to 366 days")
 			       : 0;
 	case 'r':
 		return parse_rate(value, &options->session.rate_hz)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For options.c: the values of options, from text. All give 0 or -EINVAL (or -ENOMEM) and change nothing else; what
- * is wanted is for the caller to say.
+ * For options.c: the values of options, from text. All give 0 or -EINVAL (or -ENOMEM) and change nothing
+ * else; what is wanted is for the caller to say.
  */
 #pragma once
 

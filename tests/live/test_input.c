@@ -220,7 +220,8 @@ EACH_WITH_TABLE(input, table_of_random_values)
 		check(!remote__read(&remote, field, &old, 8), "the table cannot be read");
 		poke(target, field, values[(i * 5 + python->minor) % 8]);
 		run = profile_pid(target->pid);
-		check(run->code == 0 || run->code == FAILED || run->code == NOT_PYTHON, "exit code %d: %s", run->code, run->err);
+		check(run->code == 0 || run->code == FAILED || run->code == NOT_PYTHON, "exit code %d: %s",
+		      run->code, run->err);
 		check(run->code != 0 || run->report.samples > 0, "no samples, but a profile: %s", run->err);
 		poke(target, field, old);
 	}

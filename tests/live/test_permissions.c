@@ -373,9 +373,18 @@ LIVE_TEST(permissions, of_all_none_may_be_read)
 	static const char text[] = "open('/proc/self/comm', 'w').write('not-for-nobody')\n"
 				   "print('ready', flush=True)\n"
 				   "while True: sum(range(200))\n";
-	const char *argv[] = {"setpriv", "--reuid=65534", "--regid=65534",    "--clear-groups",	public_profiler(),
-			      "-a",	 "--comm",	  "not-for-nobody*", "-d",		"0.5",
-			      "-q",	 NULL};
+	const char *argv[] = {"setpriv",
+			      "--reuid=65534",
+			      "--regid=65534",
+			      "--clear-groups",
+			      public_profiler(),
+			      "-a",
+			      "--comm",
+			      "not-for-nobody*",
+			      "-d",
+			      "0.5",
+			      "-q",
+			      NULL};
 	struct run *run;
 
 	start(pick("3.11", "host"), "denied.py", .text = text);

@@ -107,18 +107,20 @@ LIVE_TEST(services, daemon)
 	struct run *run = service__run(service__command(pick("3.14", "debian"), OPTIONS("-q", "-s"), text));
 
 	check_profile(run, 6);
-	check(strstr(run->err, "going on   1 Python process that the command started"), "it says: %s", run->err);
+	check(strstr(run->err, "going on   1 Python process that the command started"), "it says: %s",
+	      run->err);
 }
 
 /* None of those that there are is wanted. */
 LIVE_TEST(services, filtered_out)
 {
-	struct run *run = service__run(service__script(pick("3.14", "debian"),
-						       OPTIONS("-q", "-s", "--comm", "no-such", "--comm", "nor-such"),
-						       "\"$0\" \"$@\"; :", BURN "burn(0.5)\n"));
+	struct run *run = service__run(service__script(
+		pick("3.14", "debian"), OPTIONS("-q", "-s", "--comm", "no-such", "--comm", "nor-such"),
+		"\"$0\" \"$@\"; :", BURN "burn(0.5)\n"));
 
 	check(run->code == NOT_PYTHON, "exit code %d: %s", run->code, run->err);
-	check(strstr(run->err, "there is a Python process, which was not asked for"), "it says: %s", run->err);
+	check(strstr(run->err, "there is a Python process, which was not asked for"), "it says: %s",
+	      run->err);
 }
 
 /* A supervisor that is no Python, by its number. */

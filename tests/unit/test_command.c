@@ -144,8 +144,9 @@ Test(command, caller_of_sudo)
 /* Who called sudo cannot be told: then it is not run, least of all as root. */
 Test(command, caller_of_sudo_unknown)
 {
-	static const char *const ids[][2] = {{"65534", NULL}, {NULL, "65534"},	    {"12x", "12"}, {"4294967295", "12"},
-					     {"12", "-1"},    {"99999999999", "1"}, {"", "12"},	   {" 12", "12"}};
+	static const char *const ids[][2] = {{"65534", NULL},	   {NULL, "65534"}, {"12x", "12"},
+					     {"4294967295", "12"}, {"12", "-1"},    {"99999999999", "1"},
+					     {"", "12"},	   {" 12", "12"}};
 
 	if (geteuid())
 		cr_skip("only root can become another user");
@@ -157,7 +158,8 @@ Test(command, caller_of_sudo_unknown)
 		if (ids[i][1])
 			setenv("SUDO_GID", ids[i][1], 1);
 		start(argv("true"));
-		cr_expect_eq(command__code(command__release(&command, reason, sizeof(reason))), COMMAND_NOT_RUN);
+		cr_expect_eq(command__code(command__release(&command, reason, sizeof(reason))),
+			     COMMAND_NOT_RUN);
 		cr_expect(strstr(reason, "SUDO_UID") && strstr(reason, "--as-root"), "%s", reason);
 		cr_expect_eq(command__wait(&command), COMMAND_NOT_RUN, "it was run: %zu", i);
 		cr_assert_eq(command__start(&command, argv("true"), true), 0);
@@ -179,6 +181,8 @@ Test(command, caller_of_sudo_without_a_name)
 	setenv("USER", "root", 1);
 	setenv("LOGNAME", "root", 1);
 	setenv("HOME", "/root", 1);
-	cr_expect_eq(run(argv("sh", "-c", "[ $(id -u):$(id -g):$(id -G) = 4000000001:4000000002:4000000002 ]")), 0);
+	cr_expect_eq(
+		run(argv("sh", "-c", "[ $(id -u):$(id -g):$(id -G) = 4000000001:4000000002:4000000002 ]")),
+		0);
 	cr_expect_eq(run(argv("sh", "-c", "[ $HOME = / ] && [ -z \"$USER$LOGNAME\" ]")), 0);
 }

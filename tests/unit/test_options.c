@@ -412,7 +412,8 @@ Test(options, faults_are_told)
 		"pybpfprof: error: -o a.xyz: the suffix names no format; use --format (--help lists them)\n"
 		"pybpfprof: error: which process? Give it with -p PID (--help explains)\n"
 		"pybpfprof: error: -Z: there is no such option, or several begin so (--help lists them)\n"
-		"pybpfprof: error: --no-such=x: there is no such option, or several begin so (--help lists them)\n"
+		"pybpfprof: error: --no-such=x: there is no such option, or several begin so (--help lists "
+		"them)\n"
 		"pybpfprof: error: --all=x: it takes no value (--help explains)\n"
 		"pybpfprof: error: -d: it needs a value (--help explains)\n"
 		"pybpfprof: error: --rate: it needs a value (--help explains)\n"
@@ -422,8 +423,9 @@ Test(options, faults_are_told)
 /* What was typed reaches the terminal as text only. */
 Test(options, words_are_escaped)
 {
-	static const char *const lines[] = {"-p \033[31m", "--user \xff", "--engine a\nb", "-p 1 -\033", "-p 1 --\033[31m",
-					    "-p 1 x\033\n", "-p 1 -o x.\033",   "-p 1 -r \r1",   "--report ''\r -p 1 \033"};
+	static const char *const lines[] = {"-p \033[31m",    "--user \xff",	 "--engine a\nb",
+					    "-p 1 -\033",     "-p 1 --\033[31m", "-p 1 x\033\n",
+					    "-p 1 -o x.\033", "-p 1 -r \r1",	 "--report ''\r -p 1 \033"};
 	char text[4096];
 	size_t len, lines_told = 0;
 
@@ -434,11 +436,12 @@ Test(options, words_are_escaped)
 	text[len] = '\0';
 	for (size_t i = 0; i < len; i++) {
 		lines_told += text[i] == '\n';
-		cr_expect(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~'), "byte %d: %s", text[i], text);
+		cr_expect(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~'), "byte %d: %s", text[i],
+			  text);
 	}
 	cr_expect_eq(lines_told, ARRAY_SIZE(lines), "%s", text);
-	cr_expect(strstr(text, "-p \\x1b[31m: ") && strstr(text, "--user \\xff: ") && strstr(text, "a\\x0ab"), "%s",
-		  text);
+	cr_expect(strstr(text, "-p \\x1b[31m: ") && strstr(text, "--user \\xff: ") && strstr(text, "a\\x0ab"),
+		  "%s", text);
 }
 
 /* The help names every option and every format. */

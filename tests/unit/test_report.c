@@ -343,7 +343,9 @@ Test(report, processes_that_were_found)
 		    "version or build that is not supported, the others not Python); 1 sample of them left out\n",
 		    true);
 	report.ended_unknown = 1;
-	expect_part(" not supported, 1 ended before it was known what they were); 1 sample of them left out\n", true);
+	expect_part(
+		" not supported, 1 ended before it was known what they were); 1 sample of them left out\n",
+		true);
 	cr_expect_eq(report__not_python(&report), 0);
 	report.ended_unknown = 2;
 	cr_expect_eq(report__not_python(&report), 0);
@@ -363,7 +365,8 @@ Test(report, processes_that_ended_soon)
 	report.followed = true;
 	report.other_processes = 25;
 	report.ended_unknown = 20;
-	expect_part("  others     25 processes found that were not profiled (20 ended before it was known what they were, "
+	expect_part("  others     25 processes found that were not profiled (20 ended before it was known "
+		    "what they were, "
 		    "the others not Python); 28 samples of them left out\n",
 		    true);
 	report.other_processes = 20;

@@ -632,8 +632,8 @@ Test(symbolize, a_process_that_has_ended, .init = start, .fini = stop)
 	cr_expect_eq(symbolizer.counts.unreadable, 0);
 }
 
-/* Another process with the same pid and another name is another root; so is a program after an exec. Names are escaped
- * once. */
+/* Another process with the same pid and another name is another root; so is a program after an exec. Names
+ * are escaped once. */
 Test(symbolize, a_pid_again, .fini = stop)
 {
 	struct pbp_sample sample = {

@@ -105,7 +105,8 @@ const char *log_shown(const char *text)
 	struct buf escaped = {0};
 
 	buf__add_escaped(&escaped, text, NULL);
-	snprintf(word, LINE_BYTES, "%.*s", escaped.err ? 0 : (int)escaped.len, escaped.len ? escaped.data : "");
+	snprintf(word, LINE_BYTES, "%.*s", escaped.err ? 0 : (int)escaped.len,
+		 escaped.len ? escaped.data : "");
 	if (!*text)
 		snprintf(word, LINE_BYTES, "''");
 	buf__free(&escaped);

@@ -13,7 +13,8 @@ enum log_level { LOG_ERR, LOG_WARN, LOG_INFO, LOG_DBG };
 void log_set_level(enum log_level level);
 bool log_enabled(enum log_level level);
 
-/* A word of the command line or the like, escaped for a message; '' if it is empty. Valid until some calls later. */
+/* A word of the command line or the like, escaped for a message; '' if it is empty. Valid until some calls
+ * later. */
 const char *log_shown(const char *text);
 
 /*

@@ -69,8 +69,9 @@ static int become_caller_of_sudo(enum step *step)
 
 	*step = STEP_USER;
 	if (getuid() != geteuid()) /* a set-user-id program: whoever called it */
-		return setresgid(getgid(), getgid(), getgid()) || setresuid(getuid(), getuid(), getuid()) ? errno
-													: 0;
+		return setresgid(getgid(), getgid(), getgid()) || setresuid(getuid(), getuid(), getuid())
+			       ? errno
+			       : 0;
 	if (getuid() || (!uid_text && !gid_text))
 		return 0;
 	*step = STEP_CALLER;
@@ -92,7 +93,8 @@ static int explain_exec(int err, const char *path)
 {
 	struct stat file;
 
-	return err == EACCES && strchr(path, '/') && !stat(path, &file) && S_ISDIR(file.st_mode) ? EISDIR : err;
+	return err == EACCES && strchr(path, '/') && !stat(path, &file) && S_ISDIR(file.st_mode) ? EISDIR
+												 : err;
 }
 
 static void run(char *const *argv, int hold_fd, int error_fd, bool keep_root)
@@ -177,7 +179,8 @@ int command__release(struct command *command, char *reason, size_t reason_size)
 		return 0;
 	if (failure.step == STEP_CALLER)
 		snprintf(reason, reason_size,
-			 "SUDO_UID and SUDO_GID are not both the numbers of a user and a group, so it cannot be told "
+			 "SUDO_UID and SUDO_GID are not both the numbers of a user and a group, so it cannot "
+			 "be told "
 			 "who called sudo; --as-root runs it as root");
 	else if (failure.step == STEP_USER)
 		snprintf(reason, reason_size, "cannot run it as the user who called sudo: %s",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See witness.h. What is pending is asked of the kernel, so that the witness never has to run for it. Whoever signals a
- * group does so in one go; whoever signals a cgroup, as systemd does, one process after the other.
+ * See witness.h. What is pending is asked of the kernel, so that the witness never has to run for it. Whoever
+ * signals a group does so in one go; whoever signals a cgroup, as systemd does, one process after the other.
  */
 #include "os/witness.h"
 
@@ -77,7 +77,8 @@ static bool is_pending(pid_t pid, int signal)
 	close(fd);
 	text[len > 0 ? len : 0] = '\0';
 	line = strstr(text, "\nShdPnd:\t");
-	for (line = line ? line + 9 : ""; (*line >= '0' && *line <= '9') || (*line >= 'a' && *line <= 'f'); line++)
+	for (line = line ? line + 9 : ""; (*line >= '0' && *line <= '9') || (*line >= 'a' && *line <= 'f');
+	     line++)
 		set = set << 4 | (*line <= '9' ? *line - '0' : *line - 'a' + 10);
 	return set >> (signal - 1) & 1;
 }

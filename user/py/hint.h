@@ -10,7 +10,7 @@
 
 /*
  * Append a part of a sentence that names up to five descendants of pid that hold a Python runtime and how to
- * profile them: "; its child 124 (python3) is Python: use -p 124, or -p 123 -s for all that it starts". Appends
- * nothing if there is none.
+ * profile them: "; its child 124 (python3) is Python: use -p 124, or -p 123 -s for all that it starts".
+ * Appends nothing if there is none.
  */
 void py_hint__descendants(pid_t pid, struct buf *out);

@@ -87,8 +87,8 @@ static void check_settings(void)
 	read_line("/proc/sys/kernel/unprivileged_bpf_disabled", unprivileged, sizeof(unprivileged));
 	read_line("/proc/sys/kernel/yama/ptrace_scope", yama, sizeof(yama));
 	read_line("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown));
-	snprintf(text, sizeof(text), "perf_event_paranoid %s, ptrace_scope %s",
-		 *paranoid ? paranoid : "n/a", *yama ? yama : "n/a");
+	snprintf(text, sizeof(text), "perf_event_paranoid %s, ptrace_scope %s", *paranoid ? paranoid : "n/a",
+		 *yama ? yama : "n/a");
 	printf("  %-16s      %s,\n", "settings", text);
 	printf("  %-16s      unprivileged_bpf_disabled %s\n", "", *unprivileged ? unprivileged : "n/a");
 	if (strstr(lockdown, "[confidentiality]"))

@@ -50,7 +50,7 @@ struct follower {
 	uint64_t beyond;      /* ... since there are too many */
 	uint64_t denied_pythons;			  /* of the denied ones, by their names ... */
 	char denied_names[FOLLOW_NAMED_MAX * 192];	  /* ... of which these are the first */
-	char unsupported_first[512];  /* of the unsupported ones, and why */
+	char unsupported_first[512];			  /* of the unsupported ones, and why */
 	uint64_t cpu_unknown; /* processes that were gone before their last CPU time was read */
 	bool unwatched;	      /* there are processes without a pidfd */
 	bool settled;	      /* all that was there at the start has been looked at */

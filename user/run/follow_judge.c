@@ -90,8 +90,8 @@ static void note_unsupported(struct follower *follower, const struct process *pr
 	char number[PIDNS_TEXT];
 
 	if (!follower->unsupported++)
-		snprintf(follower->unsupported_first, sizeof(follower->unsupported_first), "process %s (%s): %s",
-			 process__number(process, number), process->command, reason);
+		snprintf(follower->unsupported_first, sizeof(follower->unsupported_first),
+			 "process %s (%s): %s", process__number(process, number), process->command, reason);
 }
 
 static void schedule(struct follower *follower, struct process *process, uint64_t now, const char *reason)

@@ -73,7 +73,7 @@ struct process {
 	uint64_t begun;			/* ... and which one was begun with last */
 	struct remote_stats past_reads; /* of programs that it ran before */
 	struct process_halts halts;
-	char command[128]; /* escaped ... */
+	char command[128];     /* escaped ... */
 	char raw_command[128]; /* ... and as it is */
 };
 

@@ -94,7 +94,8 @@ static void format_rate(const struct report *report, struct buf *out)
 		  report->wall_ns / 1e9);
 	if (is_cpu_short(report))
 		buf__addf(out,
-			  "             %" PRIu64 " of them used more before ending, and it is not known how much\n",
+			  "             %" PRIu64
+			  " of them used more before ending, and it is not known how much\n",
 			  report->cpu_unknown);
 }
 
@@ -334,7 +335,8 @@ static void format_found(const struct report *report, struct buf *out)
 
 	if (report->going_on)
 		buf__addf(out,
-			  "  going on   %" PRIu64 " Python process%s that the command started: no longer profiled\n",
+			  "  going on   %" PRIu64
+			  " Python process%s that the command started: no longer profiled\n",
 			  report->going_on, report->going_on == 1 ? "" : "es");
 	format_containers(report, out);
 	if (!report->followed)
@@ -382,7 +384,8 @@ void report__format(const struct report *report, struct buf *out)
 			  report->not_stopped, plural(report->not_stopped));
 	if (report->unmarked)
 		buf__addf(out,
-			  "  marker     not in %" PRIu64 " process%s, read without: Python has one from 3.15 on\n",
+			  "  marker     not in %" PRIu64
+			  " process%s, read without: Python has one from 3.15 on\n",
 			  report->unmarked, report->unmarked == 1 ? "" : "es");
 	for (size_t i = 0; i < report->process_count; i++)
 		if (report->processes[i]->execs && !report->followed)

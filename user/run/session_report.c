@@ -285,7 +285,8 @@ static void explain_others(const struct session *session, struct buf *out)
 			  follower->unsupported == 1 ? "is" : "are", follower->unsupported,
 			  follower->unsupported == 1 ? ": " : ", as ", follower->unsupported_first);
 	if (follower->excluded == 1)
-		buf__adds(out, "; there is a Python process, which was not asked for (--comm, --user, --exclude)");
+		buf__adds(out,
+			  "; there is a Python process, which was not asked for (--comm, --user, --exclude)");
 	else if (follower->excluded)
 		buf__addf(out,
 			  "; there are %" PRIu64
@@ -293,7 +294,8 @@ static void explain_others(const struct session *session, struct buf *out)
 			  follower->excluded);
 	count_unknown(session, &report);
 	if (report.ended_unknown && session_follows(session))
-		buf__addf(out, "; %" PRIu64 " ended before it was known what they were", report.ended_unknown);
+		buf__addf(out, "; %" PRIu64 " ended before it was known what they were",
+			  report.ended_unknown);
 }
 
 void session__explain_not_python(const struct session *session, struct buf *out)

@@ -47,8 +47,8 @@ static void drop_pending(int signal)
 }
 
 /*
- * What a terminal sends, it sends to the command, too; so does who signals the whole process group, or cgroup. The wait
- * that this takes is for here, not for the loop, which a target may have brought to a halt.
+ * What a terminal sends, it sends to the command, too; so does who signals the whole process group, or
+ * cgroup. The wait that this takes is for here, not for the loop, which a target may have brought to a halt.
  */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {

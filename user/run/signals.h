@@ -2,8 +2,8 @@
 /*
  * INT, TERM and HUP end a run the first time and the program the second time; USR1 asks for a snapshot. A HUP
  * that was ignored when the program started (nohup) stays ignored. While a command of ours runs, they are its
- * business, and QUIT too: what a terminal sends, or who signals the whole process group, it has got itself; what was sent to
- * this program is passed on.
+ * business, and QUIT too: what a terminal sends, or who signals the whole process group, it has got itself;
+ * what was sent to this program is passed on.
  */
 #pragma once
 

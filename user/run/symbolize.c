@@ -342,7 +342,8 @@ static uint32_t make_root(struct symbolizer *symbolizer, const struct process *p
 		node = child_named(symbolizer, node, FRAME_CONTAINER, text);
 	} else if (symbolizer->by_process) {
 		snprintf(text, sizeof(text), "process %s (%s%s%s)", process__number(process, number),
-			 process->raw_command, container ? ", container " : "", container ? container->called : "");
+			 process->raw_command, container ? ", container " : "",
+			 container ? container->called : "");
 		node = child_named(symbolizer, node, FRAME_PROCESS, text);
 	}
 	if (symbolizer->by_thread && node != TRIE_FULL) {
