@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-#define HELP_COLUMN 39 /* of what is said of a format */
-
 static const char HELP_HEAD[] =
 	"Usage: pybpfprof [record] -p PID[,PID...] [-s] [-d TIME] [-r HZ] [-o FILE]...\n"
 	"       pybpfprof [record] -a | --container NAME | --cgroup PATH [options]\n"
@@ -104,11 +102,10 @@ void options__print_help(void)
 
 	fputs(HELP_HEAD, stdout);
 	for (; *writers; writers++) {
-		int columns = printf("  %-11s", (*writers)->name);
-
+		printf("  %-11s %s\n             ", (*writers)->name, (*writers)->help);
 		for (const char *const *suffix = (*writers)->suffixes; *suffix; suffix++)
-			columns += printf(" %s", *suffix);
-		printf("%*s%s\n", columns < HELP_COLUMN ? HELP_COLUMN - columns : 2, "", (*writers)->help);
+			printf(" %s", *suffix);
+		putchar('\n');
 	}
 	fputs(HELP_TAIL, stdout);
 }
