@@ -437,7 +437,7 @@ Test(symbolize, roots, .fini = stop)
 	expect("process 77 (python3 app.py);thread 82 (pool-1);f0 (app.py:2) 2\n"
 	       "process 77 (python3 app.py);thread 77 (main);f0 (app.py:2) 1\n"
 	       "process 77 (python3 app.py);thread 82 (pool-2);f0 (app.py:2) 1\n"
-	       "process 78 (worker);thread 82 (\\xff\\x0a\\x3b\\x1b[31m);g (worker.py:2) 1\n"
+	       "process 78 (worker);thread 82 (?\\x0a\\x3b\\x1b[31m);g (worker.py:2) 1\n"
 	       "process 78 (worker);thread 82 (sixteen letters!);g (worker.py:2) 1\n");
 }
 
@@ -646,11 +646,11 @@ Test(symbolize, a_pid_again, .fini = stop)
 	process = add_process(PID, "second");
 	send(&sample);
 	flush();
-	snprintf(process->raw_command, sizeof(process->raw_command), "a\n\033third");
+	snprintf(process->raw_command, sizeof(process->raw_command), "a\n\033third\xff");
 	process->renamed++;
 	send(&sample);
 	flush();
-	expect("process 77 (a\\x0a\\x1bthird);[no Python frames] 1\n"
+	expect("process 77 (a\\x0a\\x1bthird?);[no Python frames] 1\n"
 	       "process 77 (python3 app.py);[no Python frames] 1\n"
 	       "process 77 (second);[no Python frames] 1\n");
 }

@@ -159,3 +159,15 @@ Test(utf8, fit_bytes)
 	cr_expect_eq(utf8_fit_bytes("\xe6\xbc\xa2x", 4, 2), 0);
 	cr_expect_eq(utf8_fit_bytes("", 0, 0), 0);
 }
+
+Test(utf8, repaired)
+{
+	char text[] = "a\xff\xc3\xa9\xe2\x82z\xc3", whole[] = "gr\xc3\xbc\xc3\x9f\n", empty[] = "";
+
+	utf8_repair(text);
+	cr_expect_str_eq(text, "a?\xc3\xa9??z?");
+	utf8_repair(whole);
+	cr_expect_str_eq(whole, "gr\xc3\xbc\xc3\x9f\n");
+	utf8_repair(empty);
+	cr_expect_str_eq(empty, "");
+}

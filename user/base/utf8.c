@@ -8,6 +8,8 @@
 
 #include "base/util.h"
 
+#include <string.h>
+
 struct width_range {
 	uint32_t first, last;
 	unsigned int columns;
@@ -169,4 +171,16 @@ size_t utf8_fit_bytes(const char *s, size_t len, size_t max)
 	while (max && is_continuation(s[max]))
 		max--;
 	return max;
+}
+
+void utf8_repair(char *text)
+{
+	size_t len = strlen(text), step;
+	uint32_t code;
+
+	for (size_t pos = 0; pos < len; pos += step ?: 1) {
+		step = utf8_decode(text + pos, len - pos, &code);
+		if (!step)
+			text[pos] = '?';
+	}
 }

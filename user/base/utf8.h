@@ -38,3 +38,6 @@ size_t utf8_fit_end(const char *s, size_t len, size_t columns);
 
 /* Bytes of the longest beginning that has at most `max` bytes and ends with a whole character. */
 size_t utf8_fit_bytes(const char *s, size_t len, size_t max);
+
+/* Every byte that is not UTF-8 becomes a question mark. */
+void utf8_repair(char *text);

@@ -5,6 +5,7 @@
  */
 #include "run/symbolize.h"
 
+#include "base/utf8.h"
 #include "base/util.h"
 #include "os/proc.h"
 #include "run/containers.h"
@@ -316,14 +317,15 @@ static int resolve_stacks(struct symbolizer *symbolizer)
 
 /* --- roots --- */
 
-static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, enum frame_kind kind,
-			    const char *text)
+/* Names that the kernel has may be any bytes. */
+static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, enum frame_kind kind, char *text)
 {
 	uint32_t frame;
 
 	/* Each process and thread has a name of its own. */
 	if (symbolizer->profile->frames.frames.len >= FRAMES_MAX)
 		return TRIE_FULL;
+	utf8_repair(text);
 	frame = frame_named(symbolizer, kind, text);
 	return frame == UINT32_MAX ? TRIE_FULL : trie__child(&symbolizer->profile->trie, parent, frame);
 }
