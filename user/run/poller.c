@@ -99,7 +99,7 @@ static void free_polled(struct poller *poller, struct polled *polled)
 	vec__free(&polled->waiting);
 	hmap__free(&polled->by_tstate);
 	hmap__free(&polled->by_tid);
-	hmap__free(&polled->inner_ids);
+	thread_ids__free(&polled->ids);
 	unwinder__free(&polled->unwinder);
 	free(polled);
 }

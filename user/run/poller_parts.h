@@ -13,6 +13,7 @@
 #include "py/unwind.h"
 #include "run/poller.h"
 #include "run/process.h"
+#include "run/thread_ids.h"
 
 #include "pybpfprof.h"
 
@@ -51,8 +52,7 @@ struct polled {
 	struct unwinder unwinder;
 	VEC(struct lane *) lanes;
 	struct hmap by_tstate, by_tid; /* -> index in lanes */
-	struct hmap inner_ids;	       /* thread ids of the target's pid namespace -> ours */
-	bool same_ids;
+	struct thread_ids ids;
 	uint64_t refreshed_ns;
 	bool stale;			    /* threads have come or gone since */
 	VEC(struct lane *) active, waiting; /* lanes that ran in one of the last looks, and the others */
