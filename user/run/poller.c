@@ -239,13 +239,21 @@ static bool is_due(const struct polled *polled, uint64_t now)
 	return age > REFRESH_NS || (polled->stale && age > REFRESH_LEAST);
 }
 
+/* What is ending has no memory, and runs nothing any more. */
+static bool has_program(const struct polled *polled)
+{
+	uint64_t id;
+
+	return proc__exec_id(polled->process->pid, &id) != -ESRCH;
+}
+
 static int tick_process(struct poller *poller, struct polled *polled, uint64_t now)
 {
 	int err = 0;
 
 	if (is_due(polled, now)) {
 		if (!py_target__is_alive(&polled->process->target))
-			return poller_tell_exec(poller, polled, now);
+			return has_program(polled) ? poller_tell_exec(poller, polled, now) : -ESRCH;
 		err = poller_refresh(poller, polled, now);
 	}
 	poller_update_credit(poller, polled, now);

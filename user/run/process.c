@@ -50,8 +50,12 @@ void process__update_command(struct process *process)
 {
 	char raw[sizeof(process->command)];
 	struct buf text = {0};
+	uint64_t id;
 
 	if (proc__cmdline(process->pid, raw, sizeof(raw)))
+		return;
+	/* It is ending, and has no command line any more. */
+	if (*process->command && proc__exec_id(process->pid, &id) == -ESRCH)
 		return;
 	buf__add_escaped(&text, raw, NULL);
 	process->renamed++;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Forked children: by a fork that CPython is not told of, as uWSGI makes it; many that live briefly; and how a process
+ * ends.
+ */
+#include "service.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The child is what the parent was, but for its numbers. `threads`: the parent has others, which the child has not, and
+ * the child starts one. `namespace`: the child's numbers begin anew, and the other thread gets the one that the parent
+ * has: 2.
+ */
+#define RAW_FORK                                                                                              \
+	BURN "import ctypes, os, sys, threading\n"                                                            \
+	     "libc = ctypes.PyDLL(None)\n"                                                                    \
+	     "mode, seconds = sys.argv[1], float(sys.argv[2])\n"                                              \
+	     "def wait(): time.sleep(1000)\n"                                                                 \
+	     "def raw_child(): burn(seconds)\n"                                                               \
+	     "def begin(): threading.Thread(target=wait, daemon=True).start()\n"                              \
+	     "print('ready', flush=True)\n"                                                                   \
+	     "if mode == 'threads': begin(); time.sleep(0.1)\n"                                               \
+	     "if mode == 'namespace': assert os.getpid() == 2 and not libc.unshare(0x20000000)\n"             \
+	     "child = libc.fork()\n"                                                                          \
+	     "if not child:\n"                                                                                \
+	     "    if mode != 'plain': begin()\n"                                                              \
+	     "    raw_child()\n"                                                                              \
+	     "    os._exit(0)\n"                                                                              \
+	     "print('child', child, flush=True)\n"                                                            \
+	     "os.waitpid(child, 0)\n"
+
+static void check_raw_child(const struct run *run)
+{
+	uint64_t raw = stacks__with(&run->stacks, "raw_child");
+	uint64_t none = stacks__exactly(&run->stacks, "[no Python frames]");
+
+	check_profile(run, 0);
+	check(raw > 50, "raw_child has %llu samples: %s", (unsigned long long)raw, run->err);
+	check(none < raw / 2, "%llu have no Python frames, raw_child has %llu", (unsigned long long)none,
+	      (unsigned long long)raw);
+}
+
+static struct service *raw_fork(const struct python *python, const char *mode)
+{
+	struct service *service = service__command(python, OPTIONS("-q", "-s", "--by", "merged"), RAW_FORK);
+
+	service__add(service, mode);
+	service__add(service, "0.5");
+	return service;
+}
+
+EACH_PYTHON(forks, that_python_is_not_told_of)
+{
+	check_raw_child(service__run(raw_fork(python, "plain")));
+}
+
+EACH_KIND(forks, that_python_is_not_told_of_with_threads)
+{
+	check_raw_child(service__run(raw_fork(python, "threads")));
+}
+
+/* The profiler looks at it from outside of all namespaces. */
+LIVE_TEST(forks, that_python_is_not_told_of_into_a_namespace)
+{
+	const struct python *python = pick("3.12", "pyenv");
+	struct service *service = service__profiled(OPTIONS("-q", "-s", "--by", "merged"));
+	const char *words[] = {"--", "unshare", "-pf", "--kill-child", "--mount-proc", "sh", "-c", "\"$0\" \"$@\"; exit",
+			       python->command, "-c", RAW_FORK, "namespace", "0.5", NULL};
+
+	for (size_t i = 0; words[i]; i++)
+		service__add(service, words[i]);
+	check_raw_child(service__run(service));
+}
+
+EACH_KIND(forks, dump_of_one_that_python_is_not_told_of)
+{
+	struct target *target = start(python, "raw.py", .text = RAW_FORK, .args = {"plain", "1000"});
+	const char *child = child__wait_line(target->child, "child ", 20);
+	char expected[64];
+	struct run *run;
+
+	check(child, "no child: %s", child__err(target->child));
+	run = profiler_run("dump", "-p", child);
+	check(run->code == 0, "exit code %d: %s", run->code, run->err);
+	snprintf(expected, sizeof(expected), "\nThread %d (", atoi(child));
+	check(strstr(run->out, expected), "no \"%s\" in: %s", expected, run->out);
+	check(strstr(run->out, " on CPU\n"), "it is not running: %s", run->out);
+	check(!strstr(run->out, "runs no Python code"), "there is one thread: %s", run->out);
+}
+
+/* --- ends --- */
+
+/* A process that has ended, but for giving back its memory, is no program that was started. */
+LIVE_TEST(forks, that_end_slowly)
+{
+	static const char text[] =
+		BURN "import os, threading\n"
+		     "for i in range(8): threading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
+		     "memory = bytearray(b'x') * (100 << 20)\n"
+		     "burn(0.02)\n"
+		     "os._exit(2)\n";
+
+	for (int i = 0; i < 8; i++) {
+		struct service *service = service__command(pick("3.12", "pyenv"), OPTIONS("-q"), text);
+		struct run *run = service__run(service);
+
+		check_profile(run, 2);
+		check(!strstr(run->err, "another program"), "it says: %s", run->err);
+		check(strstr(run->err, service->program), "its command is not told: %s", run->err);
+	}
+}
