@@ -112,3 +112,29 @@ LIVE_TEST(forks, that_end_slowly)
 		check(strstr(run->err, service->program), "its command is not told: %s", run->err);
 	}
 }
+
+/* --- another program --- */
+
+#define BECOMES_WANTED                                                                                        \
+	BURN "import os, sys\n"                                                                               \
+	     "def wanted(): burn(1000)\n"                                                                      \
+	     "if sys.argv[1:] == ['before']:\n"                                                               \
+	     "    print('ready', flush=True)\n"                                                               \
+	     "    time.sleep(2)\n"                                                                            \
+	     "    os.execv(sys.executable, [sys.executable, sys.argv[0]])\n"                                  \
+	     "wanted()\n"
+
+/* Over all there is: what was there at the start, and was none of ours, calls exec. One has the same code as before. */
+LIVE_TEST(forks, execs_of_what_was_not_followed)
+{
+	struct target *same = start(pick("3.12", "pyenv"), "becomes.py", .text = BECOMES_WANTED, .args = {"before"});
+	struct target *other = start(pick("3.15", "debian"), "spin.py",
+				     .wrapper = {"sh", "-c", "echo ready; sleep 2; exec \"$0\" \"$@\""});
+	struct run *run = service__run(service__profiled(OPTIONS("-q", "-a", "-d", "5", "--exclude", "py before")));
+
+	check_profile_of_all(run);
+	check(of_process(run, same->pid, "wanted") > 20, "wanted has %llu samples: %s",
+	      (unsigned long long)of_process(run, same->pid, "wanted"), run->err);
+	check(of_process(run, other->pid, "spin") > 20, "spin has %llu samples: %s",
+	      (unsigned long long)of_process(run, other->pid, "spin"), run->err);
+}
