@@ -91,6 +91,36 @@ EACH_KIND(forks, dump_of_one_that_python_is_not_told_of)
 	check(!strstr(run->out, "runs no Python code"), "there is one thread: %s", run->out);
 }
 
+/* --- brief ones --- */
+
+/* Children that live for a period each, beside others that run on their CPU, get what their CPU time is worth. */
+LIVE_TEST(forks, brief_ones_that_wait_for_a_cpu)
+{
+	static const char text[] =
+		BURN "import os, subprocess\n"
+		     "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+		     "loop = ['timeout', '60', 'sh', '-c', 'while :; do :; done']\n"
+		     "others = [subprocess.Popen(loop) for i in range(3)]\n"
+		     "def child(): burn(0.01)\n"
+		     "def parent(): burn(0.6)\n"
+		     "for i in range(60):\n"
+		     "    if not os.fork():\n"
+		     "        child()\n"
+		     "        os._exit(0)\n"
+		     "    os.wait()\n"
+		     "parent()\n"
+		     "for other in others: other.terminate()\n";
+	/* The last -r counts: the rate that such processes are short for. */
+	struct run *run = service__run(service__command(
+		pick("3.12", "pyenv"), OPTIONS("-q", "-s", "--by", "merged", "-r", "99"), text));
+	uint64_t child = stacks__with(&run->stacks, "child"), parent = stacks__with(&run->stacks, "parent");
+
+	check_profile(run, 0);
+	check(parent > 30, "parent has %llu samples: %s", (unsigned long long)parent, run->err);
+	check(child < parent * 1.6 && child > parent * 0.2, "child has %llu samples, parent %llu: %s",
+	      (unsigned long long)child, (unsigned long long)parent, run->err);
+}
+
 /* --- ends --- */
 
 /* A process that has ended, but for giving back its memory, is no program that was started. */

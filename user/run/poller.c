@@ -56,6 +56,7 @@ int poller__open(struct poller **out, const struct poller_config *config)
 	poller->config = *config;
 	poller->seed = hmap_seed();
 	poller->random = poller->seed | 1;
+	poller->fund = poller_most_credit(poller);
 	poller->batch = max_u64(BATCH_LEAST, SECOND / config->rate_hz / 2 / RECORD_NS);
 	task__raise_file_limit();
 	/* Timers of a normal process may be late by 50 us. */
@@ -122,6 +123,8 @@ int poller__add(struct poller *poller, struct process *process)
 	      vec__push(&poller->processes, polled);
 	if (err)
 		free_polled(poller, polled);
+	else
+		poller_begin_credit(poller, polled, poller_now_ns());
 	return err;
 }
 
@@ -132,10 +135,12 @@ void poller__remove(struct poller *poller, const struct process *process)
 	for (size_t i = 0; i < poller->processes.len; i++) {
 		struct polled *polled = poller->processes.items[i];
 
-		if (polled->process == process)
+		if (polled->process == process) {
+			poller_settle_credit(poller, polled, poller_now_ns());
 			free_polled(poller, polled);
-		else
+		} else {
 			poller->processes.items[kept++] = polled;
+		}
 	}
 	poller->processes.len = kept;
 }
