@@ -121,6 +121,22 @@ LIVE_TEST(forks, brief_ones_that_wait_for_a_cpu)
 	      (unsigned long long)child, (unsigned long long)parent, run->err);
 }
 
+/* They are Pythons all: one that is gone before it could be looked at is not said to be none. */
+LIVE_TEST(forks, brief_ones_are_not_taken_for_others)
+{
+	static const char text[] = BURN "import os\n"
+					"burn(0.3)\n"
+					"for i in range(100):\n"
+					"    if not os.fork():\n"
+					"        burn(0.002)\n"
+					"        os._exit(0)\n"
+					"    os.wait()\n";
+	struct run *run = service__run(service__command(pick("3.12", "pyenv"), OPTIONS("-q", "-s"), text));
+
+	check_profile(run, 0);
+	check(!strstr(run->err, "not Python"), "it says: %s", run->err);
+}
+
 /* --- ends --- */
 
 /* A process that has ended, but for giving back its memory, is no program that was started. */

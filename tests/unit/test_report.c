@@ -325,6 +325,11 @@ Test(report, processes_that_were_found)
 	expect_part("  others     3 processes found that were not profiled (1 not permitted to read, 1 of a "
 		    "version or build that is not supported, the others not Python); 1 sample of them left out\n",
 		    true);
+	report.unknown = 1;
+	report.knows_kernel = false;
+	expect_part("  others     3 processes found that were not profiled (1 not permitted to read, 1 of a version or "
+		    "build that is not supported, 1 ended before it was known what they were)\n",
+		    true);
 	report.denied = 9;
 	report.denied_pythons = 2;
 	report.denied_names = "14 (python a.py), 15 (python b.py)";

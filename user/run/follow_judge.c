@@ -95,7 +95,8 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 		if (process->error == PY_ATTACH_DENIED)
 			note_denied(follower, process);
 		else
-			follower->unsupported++;
+			follower->unsupported += !process->unsupported;
+		process->unsupported |= process->error == PY_ATTACH_UNSUPPORTED;
 		warn(follower, process, reason);
 		give_up(follower, process);
 		return;

@@ -41,7 +41,8 @@ struct process {
 	bool asked_for; /* by the user, by its number or as the command; else it was found */
 	bool inherited; /* its target is its parent's, from which it was forked; it has called no exec since
 			 */
-	enum py_attach_error error; /* of the last attach */
+	enum py_attach_error error; /* of the last attach; PY_ATTACH_GONE until the first one, and after an exec */
+	bool unsupported;	    /* counted as that */
 	bool no_slot;	/* for tests: thread states are found by their lists only */
 	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
 	uint32_t engine_epoch; /* the one that the engine was told last */
@@ -109,6 +110,8 @@ bool process__update_cpu(struct process *process);
 void process__look_for_halt(struct process *process);
 /* Add what was read of it. */
 void process__add_reads(const struct process *process, struct remote_stats *sum);
+/* It ended before it was known whether it is Python (or whether what it had become is). */
+bool process__is_unknown(const struct process *process);
 /* It has ended, and so has the use of all that was read of it. What it was and used stays known. */
 void process__release(struct process *process);
 void process__close(struct process *process);

@@ -72,6 +72,7 @@ static void drop(struct processes *processes, struct process *process)
 			add_to_container(process->container, process);
 	} else {
 		past->others++;
+		past->unknown += process__is_unknown(process);
 	}
 	past->samples += process->samples;
 	process__add_reads(process, &past->reads);

@@ -13,7 +13,7 @@
 
 /* What is known of processes that are not kept. */
 struct processes_past {
-	uint64_t pythons, others;
+	uint64_t pythons, others, unknown; /* unknown: of the others */
 	uint64_t cpu_ns; /* of the Pythons */
 	uint64_t samples;
 	struct remote_stats reads;

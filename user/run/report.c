@@ -321,6 +321,7 @@ static void add_denied(const struct report *report, bool *first, struct buf *out
 
 static void format_found(const struct report *report, struct buf *out)
 {
+	uint64_t reasons = report->denied + report->unsupported + report->unopened + report->excluded + report->unknown;
 	bool first = true;
 
 	format_containers(report, out);
@@ -342,10 +343,16 @@ static void format_found(const struct report *report, struct buf *out)
 	add_reason(out, &first, report->unsupported, "of a version or build that is not supported");
 	add_reason(out, &first, report->unopened, "not opened");
 	add_reason(out, &first, report->excluded, "Python, but not asked for");
+	add_reason(out, &first, report->unknown, "ended before it was known what they were");
 	if (first && report->other_processes)
 		buf__adds(out, ", not Python");
-	buf__addf(out, "%s; %" PRIu64 " sample%s of them left out\n", first ? "" : ", the others not Python)",
-		  report->counts.skipped, plural(report->counts.skipped));
+	if (!first)
+		buf__adds(out, report->other_processes > reasons ? ", the others not Python)" : ")");
+	/* The readv engine reads none of them. */
+	if (report->knows_kernel)
+		buf__addf(out, "; %" PRIu64 " sample%s of them left out", report->counts.skipped,
+			  plural(report->counts.skipped));
+	buf__addc(out, '\n');
 }
 
 void report__format(const struct report *report, struct buf *out)

@@ -31,7 +31,7 @@ struct report {
 	struct processes_past past; /* Pythons that are not among them, either */
 	uint64_t cpu_unknown;	    /* processes that were gone before their last CPU time was read */
 	uint64_t denied, unsupported, unopened,
-		excluded; /* processes that were found and could not be profiled */
+		excluded, unknown; /* processes that were found and could not be profiled */
 	uint64_t beyond;  /* ... since more are followed already than there is room for */
 	uint64_t denied_pythons;  /* of the denied ones, by their names ... */
 	const char *denied_names; /* ... of which the first are */

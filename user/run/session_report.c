@@ -61,6 +61,7 @@ static void choose_told(struct session *session, struct report *report)
 
 	session->told.len = 0;
 	report->other_processes = processes->past.others;
+	report->unknown = processes->past.unknown;
 	for (size_t i = 0; i < processes->items.len; i++) {
 		struct process *process = processes->items.items[i];
 
@@ -69,6 +70,7 @@ static void choose_told(struct session *session, struct report *report)
 				report->past.pythons++;
 		} else {
 			report->other_processes++;
+			report->unknown += process__is_unknown(process);
 		}
 	}
 	report->processes = session->told.items;
