@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * The child is what the parent was, but for its numbers. `threads`: the parent has others, which the child has not, and
@@ -169,6 +170,30 @@ LIVE_TEST(forks, that_end_slowly)
 	     "    time.sleep(2)\n"                                                                            \
 	     "    os.execv(sys.executable, [sys.executable, sys.argv[0]])\n"                                  \
 	     "wanted()\n"
+
+/* Beside the Pythons of pyenv, where it has one that is not supported: one process is counted once, whatever it becomes. */
+LIVE_TEST(forks, execs_of_an_unsupported_one)
+{
+	const struct python *pyenv = pick("3.12", "pyenv");
+	static const char text[] = "import os, subprocess, sys, time\n"
+				   "if len(sys.argv) == 2: subprocess.call([sys.argv[1], __file__, 'a', 'b'])\n"
+				   "time.sleep(0.4)\n"
+				   "if len(sys.argv) == 3 or len(sys.argv) == 4:\n"
+				   "    os.execv(sys.executable, [sys.executable] + sys.argv + ['c'])\n";
+	struct service *service = service__command(pyenv, OPTIONS("-q", "-s"), text);
+	char old[CHILD_PATH];
+	struct run *run;
+
+	snprintf(old, sizeof(old), "%.*s/3.7.16/bin/python", (int)(strstr(pyenv->command, "/3.12") - pyenv->command),
+		 pyenv->command);
+	if (access(old, X_OK))
+		cr_skip("no Python 3.7");
+	service__add(service, old);
+	run = service__run(service);
+	check_profile_of_all(run);
+	check(strstr(run->err, "1 process found that was not profiled (1 of a version or build that is not supported)"),
+	      "it says: %s", run->err);
+}
 
 /* Over all there is: what was there at the start, and was none of ours, calls exec. One has the same code as before. */
 LIVE_TEST(forks, execs_of_what_was_not_followed)
