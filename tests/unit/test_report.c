@@ -333,6 +333,7 @@ Test(report, processes_that_were_found)
 	report.denied = 9;
 	report.denied_pythons = 2;
 	report.denied_names = "14 (python a.py), 15 (python b.py)";
+	expect_part("  others     11 processes found", true);
 	expect_part(" (9 not permitted to read: Python by the name are 14 (python a.py), 15 (python b.py), 1 "
 		    "of a",
 		    true);

@@ -4,6 +4,7 @@
  */
 #include "run/report.h"
 
+#include "base/util.h"
 #include "os/proc.h"
 #include "py/hint.h"
 
@@ -322,6 +323,8 @@ static void add_denied(const struct report *report, bool *first, struct buf *out
 static void format_found(const struct report *report, struct buf *out)
 {
 	uint64_t reasons = report->denied + report->unsupported + report->unopened + report->excluded + report->unknown;
+	/* One that was profiled as something else is among the reasons only. */
+	uint64_t others = max_u64(report->other_processes, reasons);
 	bool first = true;
 
 	format_containers(report, out);
@@ -336,18 +339,17 @@ static void format_found(const struct report *report, struct buf *out)
 	if (!report->other_processes && !report->denied && !report->unsupported && !report->unopened &&
 	    !report->excluded)
 		return;
-	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled",
-		  report->other_processes, report->other_processes == 1 ? "" : "es",
-		  report->other_processes == 1 ? "was" : "were");
+	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled", others, others == 1 ? "" : "es",
+		  others == 1 ? "was" : "were");
 	add_denied(report, &first, out);
 	add_reason(out, &first, report->unsupported, "of a version or build that is not supported");
 	add_reason(out, &first, report->unopened, "not opened");
 	add_reason(out, &first, report->excluded, "Python, but not asked for");
 	add_reason(out, &first, report->unknown, "ended before it was known what they were");
-	if (first && report->other_processes)
+	if (first)
 		buf__adds(out, ", not Python");
 	if (!first)
-		buf__adds(out, report->other_processes > reasons ? ", the others not Python)" : ")");
+		buf__adds(out, others > reasons ? ", the others not Python)" : ")");
 	/* The readv engine reads none of them. */
 	if (report->knows_kernel)
 		buf__addf(out, "; %" PRIu64 " sample%s of them left out", report->counts.skipped,
