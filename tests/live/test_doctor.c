@@ -549,7 +549,7 @@ LIVE_TEST(doctor, refused)
 	for (int i = 0; i < 1000 && process_state(ended->pid) != 'Z'; i++)
 		pause_for(0.01);
 	snprintf(text, sizeof(text), "%d", ended->pid);
-	check_refused(profiler_run("doctor", "-p", text), FAILED, "gone");
+	check_refused(profiler_run("doctor", "-p", text), FAILED, "zombie");
 }
 
 LIVE_TEST(doctor, id_of_a_thread)

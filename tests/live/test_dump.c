@@ -602,7 +602,7 @@ LIVE_TEST(dump, refused)
 	for (int i = 0; i < 1000 && process_state(ended->pid) != 'Z'; i++)
 		pause_for(0.01);
 	snprintf(text, sizeof(text), "%d", ended->pid);
-	check_refused(profiler_run("dump", "-p", text), FAILED, "gone");
+	check_refused(profiler_run("dump", "-p", text), FAILED, "zombie");
 }
 
 LIVE_TEST(dump, id_of_a_thread)

@@ -347,11 +347,18 @@ Test(report, processes_that_were_found)
 		" not supported, 1 ended before it was known what they were); 1 sample of them left out\n",
 		true);
 	cr_expect_eq(report__not_python(&report), 0);
+	report.knows_kernel = false;
+	expect_part("  others     3 processes found that were not profiled (1 not permitted to read, 1 of a version or "
+		    "build that is not supported, 1 ended before it was known what they were)\n",
+		    true);
+	report.knows_kernel = true;
 	report.ended_unknown = 2;
 	cr_expect_eq(report__not_python(&report), 0);
+	report.ended_unknown = 1;
 	report.denied = 9;
 	report.denied_pythons = 2;
 	report.denied_names = "14 (python a.py), 15 (python b.py)";
+	expect_part("  others     11 processes found", true);
 	expect_part(" (9 not permitted to read: Python by the name are 14 (python a.py), 15 (python b.py), 1 "
 		    "of a",
 		    true);

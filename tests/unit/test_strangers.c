@@ -92,6 +92,43 @@ Test(strangers, one_that_has_called_exec)
 	cr_expect_eq(strangers__next_due(&strangers, now), 0, "another exec");
 }
 
+/* The same program, but with other words. */
+Test(strangers, one_that_becomes_the_same_again)
+{
+	uint64_t before, after, bytes, bytes_after;
+	int pipes[2];
+	pid_t pid;
+
+	cr_assert_eq(pipe(pipes), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(pipes[0], 0);
+		close(pipes[1]);
+		execl("/bin/sh", "sh", "-c", "read x; exec sh -c 'read x'", NULL);
+		_exit(127);
+	}
+	close(pipes[0]);
+	cr_assert_eq(proc__exec_id(getpid(), &before), 0);
+	while (!proc__exec_id(pid, &after) && after == before)
+		usleep(1000);
+	usleep(100000); /* its libraries */
+	cr_assert_eq(proc__exec_id(pid, &before), 0);
+	cr_assert_eq(proc__code_bytes(pid, &bytes), 0);
+	cr_expect(strangers__has_changed(&strangers, pid));
+	cr_expect(!strangers__has_changed(&strangers, pid));
+	cr_assert_eq(write(pipes[1], "\n", 1), 1);
+	while (!proc__exec_id(pid, &after) && after == before)
+		usleep(1000);
+	usleep(100000);
+	cr_assert_eq(proc__code_bytes(pid, &bytes_after), 0);
+	cr_assert_eq(bytes, bytes_after);
+	cr_expect(strangers__has_changed(&strangers, pid));
+	cr_expect(!strangers__has_changed(&strangers, pid));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(pipes[1]);
+}
+
 Test(strangers, those_that_end)
 {
 	uint64_t now = 10 * SECOND;
@@ -114,5 +151,5 @@ Test(strangers, those_that_end)
 	now += 100 * SECOND;
 	for (int i = 0; i < 40; i++)
 		cr_expect_eq(strangers__next_changed(&strangers, now), 0);
-	cr_expect_eq(strangers.code_bytes.len, 0, "%zu are left", strangers.code_bytes.len);
+	cr_expect_eq(strangers.code.len, 0, "%zu are left", strangers.code.len);
 }

@@ -6,7 +6,6 @@
 #include "run/dumper.h"
 
 #include "base/log.h"
-#include "os/task.h"
 #include "run/dumper_parts.h"
 
 #include <errno.h>
@@ -44,7 +43,6 @@ static enum session_error fail_attach(pid_t pid, enum py_attach_error error, con
 static int read_all(struct dumper *dumper)
 {
 	int err = unwinder__find_interpreters(&dumper->unwinder) ?:
-		  task__map_ids(dumper->process.pid, &dumper->inner_ids, &dumper->same_ids) ?:
 		  dumper_list_threads(dumper) ?:
 		  dumper_read_stacks(dumper);
 
@@ -103,7 +101,7 @@ static void close_dumper(struct dumper *dumper)
 		dumper_free_watched(dumper->watched.items[i]);
 	vec__free(&dumper->watched);
 	vec__free(&dumper->batch);
-	hmap__free(&dumper->inner_ids);
+	thread_ids__free(&dumper->ids);
 	hmap__free(&dumper->by_tstate);
 	hmap__free(&dumper->source_lines);
 	hmap__free(&dumper->main_names);

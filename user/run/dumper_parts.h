@@ -16,6 +16,7 @@
 #include "py/object.h"
 #include "py/unwind.h"
 #include "run/process.h"
+#include "run/thread_ids.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,8 +41,7 @@ struct dumper {
 	struct sources sources;
 	struct halt halt;	  /* as of the last reading */
 	struct hmap source_lines; /* file << 32 | line -> text */
-	struct hmap inner_ids;
-	bool same_ids;
+	struct thread_ids ids;
 	VEC(struct watched *) watched;
 	struct hmap by_tstate; /* -> index in watched */
 	VEC(struct thread_stack *) batch;

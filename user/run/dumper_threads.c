@@ -5,7 +5,6 @@
 #include "run/dumper_parts.h"
 
 #include "base/util.h"
-#include "py/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,30 +43,6 @@ static int index_watched(struct dumper *dumper)
 	return err;
 }
 
-static pid_t outer_tid(const struct dumper *dumper, uint64_t native_id)
-{
-	const uint64_t *outer = dumper->same_ids ? NULL : hmap__get(&dumper->inner_ids, native_id);
-
-	return dumper->same_ids ? (pid_t)native_id : outer ? (pid_t)*outer : 0;
-}
-
-/* To 3.10 the thread state does not tell; what glibc tells has to be a thread of the process. */
-static void find_ids(struct dumper *dumper, struct watched *watched)
-{
-	const struct py_thread *thread = &watched->stack.thread;
-	struct task_look look;
-
-	watched->native_id =
-		thread->native_thread_id
-			?: py_threads__native_id(&dumper->process.target.remote, thread->thread_id);
-	watched->tid = outer_tid(dumper, watched->native_id);
-	if (thread->native_thread_id || !watched->tid)
-		return;
-	look = dumper_look_at(dumper, watched->tid);
-	if (look.state == TASK_GONE)
-		watched->native_id = watched->tid = 0;
-}
-
 static int note_thread(struct dumper *dumper, const struct py_thread *thread)
 {
 	struct watched *watched = find_watched(dumper, thread);
@@ -88,7 +63,7 @@ static int note_thread(struct dumper *dumper, const struct py_thread *thread)
 			return err;
 		}
 	}
-	find_ids(dumper, watched);
+	watched->tid = thread_ids__find(&dumper->ids, &dumper->process.target.remote, thread, &watched->native_id);
 	watched->found = true;
 	return 0;
 }
@@ -120,6 +95,8 @@ int dumper_list_threads(struct dumper *dumper)
 	}
 	for (size_t i = 0; i < dumper->watched.len; i++)
 		dumper->watched.items[i]->found = false;
+	if (count >= 0)
+		err = thread_ids__read(&dumper->ids, dumper->process.pid, threads, count);
 	for (int i = 0; i < count && !err; i++)
 		err = note_thread(dumper, &threads[i]);
 	free(threads);

@@ -106,6 +106,10 @@ void follower__exec(struct follower *follower, struct process *process)
 	process->execs += process->python && !process->inherited;
 	process->python &= process->asked_for;
 	process->inherited = process->gone = false;
+	/* What it was before is not counted against it. */
+	follower->unsupported -= process->unsupported;
+	process->unsupported = false;
+	process->error = PY_ATTACH_GONE;
 	process->exec_id = 0;
 	process->error = PY_ATTACH_OK;
 	process->excluded = false;

@@ -103,8 +103,9 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 	case PY_ATTACH_UNSUPPORTED:
 		if (process->error == PY_ATTACH_DENIED)
 			note_denied(follower, process);
-		else
+		else if (!process->unsupported)
 			note_unsupported(follower, process, reason);
+		process->unsupported |= process->error == PY_ATTACH_UNSUPPORTED;
 		warn(follower, process, reason);
 		give_up(follower, process);
 		return;

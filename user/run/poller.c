@@ -56,6 +56,7 @@ int poller__open(struct poller **out, const struct poller_config *config)
 	poller->config = *config;
 	poller->seed = hmap_seed();
 	poller->random = poller->seed | 1;
+	poller->fund = poller_most_credit(poller);
 	poller->batch = max_u64(BATCH_LEAST, SECOND / config->rate_hz / 2 / RECORD_NS);
 	task__raise_file_limit();
 	/* Timers of a normal process may be late by 50 us. */
@@ -99,7 +100,7 @@ static void free_polled(struct poller *poller, struct polled *polled)
 	vec__free(&polled->waiting);
 	hmap__free(&polled->by_tstate);
 	hmap__free(&polled->by_tid);
-	hmap__free(&polled->inner_ids);
+	thread_ids__free(&polled->ids);
 	unwinder__free(&polled->unwinder);
 	free(polled);
 }
@@ -122,6 +123,8 @@ int poller__add(struct poller *poller, struct process *process)
 	      vec__push(&poller->processes, polled);
 	if (err)
 		free_polled(poller, polled);
+	else
+		poller_begin_credit(poller, polled, poller_now_ns());
 	return err;
 }
 
@@ -132,10 +135,12 @@ void poller__remove(struct poller *poller, const struct process *process)
 	for (size_t i = 0; i < poller->processes.len; i++) {
 		struct polled *polled = poller->processes.items[i];
 
-		if (polled->process == process)
+		if (polled->process == process) {
+			poller_settle_credit(poller, polled, poller_now_ns());
 			free_polled(poller, polled);
-		else
+		} else {
 			poller->processes.items[kept++] = polled;
+		}
 	}
 	poller->processes.len = kept;
 }
@@ -239,13 +244,21 @@ static bool is_due(const struct polled *polled, uint64_t now)
 	return age > REFRESH_NS || (polled->stale && age > REFRESH_LEAST);
 }
 
+/* What is ending has no memory, and runs nothing any more. */
+static bool has_program(const struct polled *polled)
+{
+	uint64_t id;
+
+	return proc__exec_id(polled->process->pid, &id) != -ESRCH;
+}
+
 static int tick_process(struct poller *poller, struct polled *polled, uint64_t now)
 {
 	int err = 0;
 
 	if (is_due(polled, now)) {
 		if (!py_target__is_alive(&polled->process->target))
-			return poller_tell_exec(poller, polled, now);
+			return has_program(polled) ? poller_tell_exec(poller, polled, now) : -ESRCH;
 		err = poller_refresh(poller, polled, now);
 	}
 	poller_update_credit(poller, polled, now);

@@ -12,6 +12,11 @@
 #define CPU_CLOCK_NS (SECOND / 250) /* another process's CPU clock moves with the kernel's tick ... */
 #define CREDIT_NS    (SECOND / 50)  /* ... so its samples may run ahead of it by this much */
 
+static double min_double(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 /* --- those that run --- */
 
 /*
@@ -154,24 +159,66 @@ int poller_choose_new(struct poller *poller, struct polled *polled)
 
 /*
  * A thread that waits for a CPU looks as one that runs. So a process gets no more samples than its CPU time
- * is worth.
+ * is worth. The clock is late, and a process that lives for less than a period is due a sample now and then: so it is
+ * lent some to begin with, of what others have left that ended with fewer samples than were due.
  */
+double poller_most_credit(const struct poller *poller)
+{
+	return (double)CREDIT_NS * poller->config.rate_hz / SECOND + 2;
+}
+
+static double samples_in(const struct poller *poller, double cpu_ns)
+{
+	return cpu_ns * poller->config.rate_hz / SECOND;
+}
+
+/* What has just been forked is due what it has used up to now. */
+void poller_begin_credit(struct poller *poller, struct polled *polled, uint64_t now)
+{
+	const struct process *process = polled->process;
+	uint64_t base_ns = process->inherited ? process->cpu_start_ns : process->cpu_end_ns;
+
+	polled->since_ns = now;
+	polled->cpu_ns = base_ns;
+	polled->credit = min_double(poller->fund, poller_most_credit(poller));
+	poller->fund -= polled->credit;
+}
+
 void poller_update_credit(struct poller *poller, struct polled *polled, uint64_t now)
 {
-	double most = (double)CREDIT_NS * poller->config.rate_hz / SECOND + 2;
+	double most = poller_most_credit(poller);
 	uint64_t cpu_ns;
 
 	if (now - polled->cpu_read_ns < CPU_CLOCK_NS || proc__cpu_ns(polled->process->pid, &cpu_ns))
 		return;
-	if (polled->cpu_read_ns)
-		polled->credit += (double)(cpu_ns - polled->cpu_ns) * poller->config.rate_hz / SECOND;
-	else
-		polled->credit = most;
+	cpu_ns = max_u64(cpu_ns, polled->cpu_ns);
+	polled->run_ns += cpu_ns - polled->cpu_ns;
+	polled->credit += samples_in(poller, cpu_ns - polled->cpu_ns);
 	/* What was not sampled when it was due is not made up for later. */
 	if (polled->credit > 2 * most)
 		polled->credit = 2 * most;
 	polled->cpu_ns = cpu_ns;
 	polled->cpu_read_ns = now;
+}
+
+/* Of a process that ends, what it is likely to have used since its clock was read. */
+static double unread_ns(const struct polled *polled, uint64_t now)
+{
+	const struct process *process = polled->process;
+	double known = max_u64(process->cpu_end_ns, polled->cpu_ns) - polled->cpu_ns;
+	double life = polled->cpu_read_ns - min_u64(polled->since_ns, polled->cpu_read_ns);
+	double rest = (now - min_u64(now, max_u64(polled->cpu_read_ns, polled->since_ns))) / 2.0;
+
+	if (process->cpu_known)
+		return known;
+	return known + (life > 0 ? rest * min_double(1, polled->run_ns / life) : rest);
+}
+
+void poller_settle_credit(struct poller *poller, struct polled *polled, uint64_t now)
+{
+	double credit = polled->credit + samples_in(poller, unread_ns(polled, now));
+
+	poller->fund = min_double(poller->fund + credit, 4 * poller_most_credit(poller));
 }
 
 /* Thread states of one thread run as one. */

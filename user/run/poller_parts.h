@@ -13,6 +13,7 @@
 #include "py/unwind.h"
 #include "run/poller.h"
 #include "run/process.h"
+#include "run/thread_ids.h"
 
 #include "pybpfprof.h"
 
@@ -51,8 +52,7 @@ struct polled {
 	struct unwinder unwinder;
 	VEC(struct lane *) lanes;
 	struct hmap by_tstate, by_tid; /* -> index in lanes */
-	struct hmap inner_ids;	       /* thread ids of the target's pid namespace -> ours */
-	bool same_ids;
+	struct thread_ids ids;
 	uint64_t refreshed_ns;
 	bool stale;			    /* threads have come or gone since */
 	VEC(struct lane *) active, waiting; /* lanes that ran in one of the last looks, and the others */
@@ -60,6 +60,7 @@ struct polled {
 	bool gone;
 	double credit; /* samples that its CPU time pays for */
 	uint64_t cpu_ns, cpu_read_ns;
+	uint64_t run_ns, since_ns; /* CPU time since then, as of cpu_read_ns; it began to be followed then */
 };
 
 struct poller {
@@ -75,6 +76,7 @@ struct poller {
 	uint64_t follow_ns; /* when to look next on which CPU it runs */
 	uint64_t random;
 	uint64_t seed;
+	double fund; /* samples that those that ended had paid for and not got: lent to those that come */
 	struct poller_counts counts;
 	struct unwind_stats past_unwind; /* of processes that were removed */
 	poller_record_fn record;
@@ -113,7 +115,10 @@ int poller_look_again_at_young(struct poller *poller, struct polled *polled, uin
 int poller_activate_chosen(struct poller *poller, struct polled *polled);
 /* The samples that the CPU time of the process pays for, and those of poller->chosen that are paid for.
  * False: none of them is. */
+double poller_most_credit(const struct poller *poller);
+void poller_begin_credit(struct poller *poller, struct polled *polled, uint64_t now);
 void poller_update_credit(struct poller *poller, struct polled *polled, uint64_t now);
+void poller_settle_credit(struct poller *poller, struct polled *polled, uint64_t now);
 bool poller_spend_credit(struct poller *poller, struct polled *polled);
 /* Around the reading of those that are chosen; nothing without --blocking. */
 void poller_stop_chosen(struct poller *poller);

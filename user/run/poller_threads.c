@@ -5,7 +5,6 @@
  */
 #include "base/util.h"
 #include "os/proc.h"
-#include "py/threads.h"
 #include "run/poller_parts.h"
 
 #include <errno.h>
@@ -35,14 +34,6 @@ struct lane *poller_find_lane(const struct polled *polled, py_addr tstate)
 	const uint64_t *index = hmap__get(&polled->by_tstate, tstate);
 
 	return index ? polled->lanes.items[*index] : NULL;
-}
-
-/* The thread's id as this process numbers it; 0 when it cannot be told. */
-static pid_t outer_tid(const struct polled *polled, uint64_t native_id)
-{
-	const uint64_t *outer = polled->same_ids ? NULL : hmap__get(&polled->inner_ids, native_id);
-
-	return polled->same_ids ? (pid_t)native_id : outer ? (pid_t)*outer : 0;
 }
 
 static int add_lane(struct polled *polled, const struct py_thread *thread, pid_t tid)
@@ -82,41 +73,35 @@ static void read_comm(struct polled *polled, struct lane *lane)
 
 /* --- all of them --- */
 
-static bool has_task(const struct polled *polled, pid_t tid)
-{
-	struct task_probe probe;
-	bool has = !task_probe__open(&probe, polled->process->pid, tid);
-
-	task_probe__close(&probe);
-	return has;
-}
-
-static bool is_same_thread(const struct lane *lane, const struct py_thread *thread, pid_t tid)
+/* Does the lane stand for it still, and for the same thread? What is asked here costs no reading. */
+static bool is_same_thread(const struct polled *polled, const struct lane *lane, const struct py_thread *thread)
 {
 	const struct py_thread *known = &lane->stack.thread;
 
 	return lane->has_stack && known->thread_id == thread->thread_id && known->interp == thread->interp &&
-	       lane->tid == tid;
+	       known->native_thread_id == thread->native_thread_id && thread_ids__has(&polled->ids, lane->tid);
 }
 
 /* One thread state of the lists: known already, or new. */
 static int note_thread(struct polled *polled, const struct py_thread *thread)
 {
 	struct lane *lane = poller_find_lane(polled, thread->tstate);
-	uint64_t native = thread->native_thread_id;
-	bool guessed = !native;
+	uint64_t native;
 	pid_t tid;
 
 	/* A thread state that no thread runs yet has no ids; one that is being torn down may be listed twice. */
 	if (!thread->thread_id)
 		return 0;
-	if (guessed)
-		native = py_threads__native_id(&polled->process->target.remote, thread->thread_id);
-	tid = outer_tid(polled, native);
+	if (lane && is_same_thread(polled, lane, thread)) {
+		lane->found = true;
+		return 0;
+	}
+	tid = thread_ids__find(&polled->ids, &polled->process->target.remote, thread, &native);
+	/* What noted its number once and has no thread (any more) is nobody's. */
+	if (!tid && thread->native_thread_id)
+		return 0;
 	/* Without an id of its own it is looked at as what holds the GIL or does not. */
-	if (guessed && tid && !has_task(polled, tid))
-		tid = 0;
-	if (lane && is_same_thread(lane, thread, tid)) {
+	if (lane && !tid && !lane->tid && lane->stack.thread.thread_id == thread->thread_id) {
 		lane->found = true;
 		return 0;
 	}
@@ -126,18 +111,17 @@ static int note_thread(struct polled *polled, const struct py_thread *thread)
 /* Threads of the process that have no thread state: they take CPU time too. */
 static int note_native_threads(struct polled *polled)
 {
-	struct proc_tasks tasks;
-	int err = proc__tasks(polled->process->pid, &tasks);
+	const struct proc_tasks *tasks = &polled->ids.tasks;
+	int err = 0;
 
-	for (size_t i = 0; !err && i < tasks.tids.len; i++) {
-		const uint64_t *index = hmap__get(&polled->by_tid, tasks.tids.items[i]);
+	for (size_t i = 0; !err && i < tasks->tids.len; i++) {
+		const uint64_t *index = hmap__get(&polled->by_tid, tasks->tids.items[i]);
 
 		if (index)
 			polled->lanes.items[*index]->found = true;
 		else
-			err = add_lane(polled, NULL, tasks.tids.items[i]);
+			err = add_lane(polled, NULL, tasks->tids.items[i]);
 	}
-	vec__free(&tasks.tids);
 	return err;
 }
 
@@ -210,6 +194,7 @@ static int note_threads(struct polled *polled)
 
 	if (count < 0)
 		return count;
+	err = thread_ids__read(&polled->ids, polled->process->pid, threads, count);
 	for (int i = 0; i < count && !err; i++)
 		err = note_thread(polled, &threads[i]);
 	free(threads);
@@ -222,9 +207,7 @@ int poller_refresh(struct poller *poller, struct polled *polled, uint64_t now)
 
 	for (size_t i = 0; i < polled->lanes.len; i++)
 		polled->lanes.items[i]->found = false;
-	err = unwinder__find_interpreters(&polled->unwinder) ?:
-	      task__map_ids(polled->process->pid, &polled->inner_ids, &polled->same_ids) ?:
-	      note_threads(polled);
+	err = unwinder__find_interpreters(&polled->unwinder) ?: note_threads(polled);
 	if (err)
 		return err;
 	drop_lost_lanes(polled, false);

@@ -73,9 +73,13 @@ void process__set_command(struct process *process, char *const *argv)
 void process__update_command(struct process *process)
 {
 	char raw[sizeof(process->command)] = "";
+	uint64_t id;
 
-	if (!proc__cmdline(process->pid, raw, sizeof(raw)) && *raw)
-		set_command(process, raw);
+	if (proc__cmdline(process->pid, raw, sizeof(raw)) || !*raw)
+		return;
+	if (*process->command && proc__exec_id(process->pid, &id) == -ESRCH)
+		return;
+	set_command(process, raw);
 }
 
 /* Some are left for what is opened for a moment, or by the engine. */
@@ -104,7 +108,7 @@ int process__open(struct process *process, pid_t pid, struct strtab *strings)
 {
 	int err;
 
-	*process = (struct process){.pid = pid, .pidfd = -1};
+	*process = (struct process){.pid = pid, .pidfd = -1, .error = PY_ATTACH_GONE};
 	code_cache__init(&process->codes, strings);
 	err = open_pidfd(process);
 	if (err)
@@ -189,6 +193,15 @@ static enum py_attach_error explain_gone(const struct process *process, char *re
 	return PY_ATTACH_DENIED;
 }
 
+/* Nothing is found in its images since it is ending, and has none. A thread of the kernel never had any. */
+static bool has_lost_memory(const struct process *process)
+{
+	struct proc_stat stat;
+	uint64_t id;
+
+	return proc__exec_id(process->pid, &id) == -ESRCH && (proc__stat(process->pid, &stat) || !stat.is_kernel);
+}
+
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size)
 {
 	enum py_attach_error result;
@@ -200,6 +213,8 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 		permission__add_target_hint(process->pid, reason, reason_size);
 	if (result == PY_ATTACH_GONE)
 		result = explain_gone(process, reason, reason_size);
+	if (result == PY_ATTACH_NOT_PYTHON && !process->asked_for && has_lost_memory(process))
+		result = PY_ATTACH_GONE;
 	process->attached = result == PY_ATTACH_OK;
 	process->error = result;
 	process->target.layout.epoch = process->epoch;

@@ -41,8 +41,9 @@ struct process {
 	bool asked_for; /* by the user, by its number or as the command; else it was found */
 	bool inherited; /* its target is its parent's, from which it was forked; it has called no exec since
 			 */
-	bool excluded;	/* it is Python, but was not asked for */
-	enum py_attach_error error; /* of the last attach to this program */
+	bool excluded;	  /* it is Python, but was not asked for */
+	bool unsupported; /* counted as that */
+	enum py_attach_error error; /* of the last attach; PY_ATTACH_GONE until the first one, and after an exec */
 	bool no_slot;	/* for tests: thread states are found by their lists only */
 	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
 	uint32_t engine_epoch; /* the one that the engine was told last */

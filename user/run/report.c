@@ -331,6 +331,10 @@ static void add_denied(const struct report *report, bool *first, struct buf *out
 
 static void format_found(const struct report *report, struct buf *out)
 {
+	uint64_t reasons = report->denied + report->unsupported + report->unopened + report->excluded +
+			   report->ended_unknown;
+	/* One that was profiled as something else is among the reasons only. */
+	uint64_t others = max_u64(report->other_processes, reasons);
 	bool first = true;
 
 	if (report->going_on)
@@ -350,20 +354,22 @@ static void format_found(const struct report *report, struct buf *out)
 	if (!report->other_processes && !report->denied && !report->unsupported && !report->unopened &&
 	    !report->excluded)
 		return;
-	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled",
-		  report->other_processes, report->other_processes == 1 ? "" : "es",
-		  report->other_processes == 1 ? "was" : "were");
+	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled", others, others == 1 ? "" : "es",
+		  others == 1 ? "was" : "were");
 	add_denied(report, &first, out);
 	add_reason(out, &first, report->unsupported, "of a version or build that is not supported");
 	add_reason(out, &first, report->unopened, "not opened");
 	add_reason(out, &first, report->excluded, "Python, but not asked for");
 	add_reason(out, &first, report->ended_unknown, "ended before it was known what they were");
-	if (first && report->other_processes)
+	if (first)
 		buf__adds(out, ", not Python");
-	else if (report__not_python(report))
-		buf__adds(out, ", the others not Python");
-	buf__addf(out, "%s; %" PRIu64 " sample%s of them left out\n", first ? "" : ")",
-		  report->counts.skipped, plural(report->counts.skipped));
+	else
+		buf__adds(out, others > reasons ? ", the others not Python)" : ")");
+	/* The readv engine reads none of them. */
+	if (report->knows_kernel)
+		buf__addf(out, "; %" PRIu64 " sample%s of them left out", report->counts.skipped,
+			  plural(report->counts.skipped));
+	buf__addc(out, '\n');
 }
 
 void report__format(const struct report *report, struct buf *out)

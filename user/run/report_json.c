@@ -100,7 +100,10 @@ static void add_processes(const struct report *report, struct buf *out)
 	add_number(out, "processes_not_opened", report->unopened);
 	add_number(out, "processes_excluded", report->excluded);
 	add_number(out, "processes_beyond_limit", report->beyond);
-	add_number(out, "samples_left_out", report->counts.skipped);
+	if (report->knows_kernel)
+		add_number(out, "samples_left_out", report->counts.skipped);
+	else
+		buf__adds(out, ", \"samples_left_out\": null");
 }
 
 static void add_losses(const struct report *report, struct buf *out)

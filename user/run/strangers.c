@@ -12,7 +12,7 @@
 #define DUE_MAX	  4096
 #define SECOND	  1000000000ull
 #define SHARE	  100 /* a pass takes one part in this many of a CPU at most */
-#define LOOK_COST 30000 /* ns */
+#define LOOK_COST 40000 /* ns */
 #define LOOKS	  16	/* of one call */
 
 #define AGAIN_NS 5000000ull /* from the first look to the second, doubling from then on */
@@ -54,7 +54,7 @@ uint64_t strangers__due_ns(const struct strangers *strangers)
 
 void strangers__forget(struct strangers *strangers, pid_t pid)
 {
-	hmap__del(&strangers->code_bytes, pid);
+	hmap__del(&strangers->code, pid);
 	for (size_t i = 0; i < strangers->due.len; i++)
 		if (strangers->due.items[i].pid == pid)
 			strangers->due.items[i--] = strangers->due.items[--strangers->due.len];
@@ -62,11 +62,11 @@ void strangers__forget(struct strangers *strangers, pid_t pid)
 
 /* --- those that are no Python --- */
 
-static void note(struct strangers *strangers, pid_t pid, uint64_t code_bytes)
+static void note(struct strangers *strangers, pid_t pid, uint64_t code)
 {
-	if (strangers->code_bytes.len >= KNOWN_MAX)
-		hmap__clear(&strangers->code_bytes);
-	hmap__set(&strangers->code_bytes, pid, code_bytes);
+	if (strangers->code.len >= KNOWN_MAX)
+		hmap__clear(&strangers->code);
+	hmap__set(&strangers->code, pid, code);
 }
 
 void strangers__add(struct strangers *strangers, pid_t pid)
@@ -74,17 +74,30 @@ void strangers__add(struct strangers *strangers, pid_t pid)
 	note(strangers, pid, 0);
 }
 
+/* The same number as long as it runs the same program, with the same code. */
+static int code_of(pid_t pid, uint64_t *out)
+{
+	uint64_t program = 0, bytes;
+	int err = proc__code_bytes(pid, &bytes);
+
+	/* Another user's program is not told. */
+	if (!err)
+		proc__exec_id(pid, &program);
+	*out = err ? 0 : hmap_mix(bytes) ^ program;
+	return err;
+}
+
 bool strangers__has_changed(struct strangers *strangers, pid_t pid)
 {
-	uint64_t *known = hmap__get(&strangers->code_bytes, pid), bytes;
+	uint64_t *known = hmap__get(&strangers->code, pid), code;
 
-	if (proc__code_bytes(pid, &bytes)) {
+	if (code_of(pid, &code)) {
 		strangers__forget(strangers, pid);
 		return false;
 	}
-	if (known && *known == bytes)
+	if (known && *known == code)
 		return false;
-	note(strangers, pid, bytes);
+	note(strangers, pid, code);
 	return true;
 }
 
@@ -95,8 +108,8 @@ static void begin_pass(struct strangers *strangers, uint64_t now)
 
 	if (now < strangers->next_ns)
 		return;
-	strangers->next_ns = now + max_u64(SECOND, strangers->code_bytes.len * LOOK_COST * SHARE);
-	while ((slot = hmap__next(&strangers->code_bytes, &iter)))
+	strangers->next_ns = now + max_u64(SECOND, strangers->code.len * LOOK_COST * SHARE);
+	while ((slot = hmap__next(&strangers->code, &iter)))
 		if (vec__push(&strangers->pass, (pid_t)slot->key))
 			return;
 }
@@ -116,7 +129,7 @@ pid_t strangers__next_changed(struct strangers *strangers, uint64_t now)
 
 void strangers__free(struct strangers *strangers)
 {
-	hmap__free(&strangers->code_bytes);
+	hmap__free(&strangers->code);
 	vec__free(&strangers->due);
 	vec__free(&strangers->pass);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Processes that nobody follows, where every Python of the machine is wanted: those that have just called exec and are to
- * be looked at soon, and how much code those had mapped that were found to be no Python. One that has loaded something
- * since may be.
+ * be looked at soon, and which program the others ran, with how much code mapped, when they were looked at. One that runs
+ * another since, or has loaded something, may be what is wanted.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct stranger_turn {
 };
 
 struct strangers {
-	struct hmap code_bytes;	       /* by pid */
+	struct hmap code;	       /* by pid */
 	VEC(struct stranger_turn) due; /* to be looked at, at their times */
 	VEC(pid_t) pass;	       /* those that this pass has still to look at */
 	uint64_t next_ns;	       /* when another one begins */
@@ -37,7 +37,7 @@ void strangers__forget(struct strangers *strangers, pid_t pid);
 
 /* One more of which nothing is known yet. */
 void strangers__add(struct strangers *strangers, pid_t pid);
-/* Has it other code than at the last call? True, too, if there was none. False: it is as it was, or gone. */
+/* Has it another program, or other code, than at the last call? True, too, if there was none. False: it is as it was, or gone. */
 bool strangers__has_changed(struct strangers *strangers, pid_t pid);
 /*
  * A pass over all of them, for when there is no kernel side that tells (bpf/look.bpf.h): one that has changed, 0: none
