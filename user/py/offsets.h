@@ -16,7 +16,8 @@
 /*
  * X(field). All are byte offsets into the struct that the first word names, except *_size. Names follow
  * CPython's _Py_DebugOffsets where it has them. thread_base_frame is where the pointer to the sentinel frame
- * is (3.15). runtime_current_tstate: the thread state that holds the GIL (to 3.11). thread_current_frame
+ * is (3.15). runtime_current_tstate: the thread state that holds the GIL, runtime_gil: the GIL itself (to 3.11),
+ * which later interp_ceval_gil points to. thread_current_frame
  * holds a pointer to a _PyCFrame, and that the frame, where there is cframe_current_frame (3.11, 3.12).
  * frame_instr: see lasti_unit. frame_entry: a byte that is set if C called (3.11). frame_state: a byte that
  * tells whether the frame is being executed (frame objects, to 3.10). code_linetable is co_lnotab to 3.9,
@@ -27,7 +28,7 @@
 /* clang-format off */
 #define PY_OFFSETS(X)                                                                                        \
 	X(runtime_interpreters_head) X(runtime_finalizing) X(runtime_auto_tss_key) X(runtime_main_thread)    \
-	X(runtime_current_tstate) X(runtime_gc_collecting)                                                   \
+	X(runtime_current_tstate) X(runtime_gc_collecting) X(runtime_gil)                                    \
 	X(interp_id) X(interp_next) X(interp_threads_head) X(interp_gc_collecting) X(interp_generation)      \
 	X(interp_ceval_gil) X(interp_tlbc_generation)                                                        \
 	X(thread_size) X(thread_prev) X(thread_next) X(thread_interp) X(thread_current_frame)                \

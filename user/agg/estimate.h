@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Weights that are known exactly in sum, and by samples only as to where they belong. They are kept apart
+ * from the profile until they are settled: then each sum is shared out in proportion.
+ */
+#pragma once
+
+#include "agg/trie.h"
+#include "base/hmap.h"
+
+#include <stdint.h>
+
+#define ESTIMATE_KINDS	9	   /* each has a sum of its own */
+#define ESTIMATE_HIDDEN UINT32_MAX /* the node of what is left out of the profile */
+
+struct estimate {
+	struct hmap shares; /* node * ESTIMATE_KINDS + kind -> weight since it was settled last */
+	uint64_t sums[ESTIMATE_KINDS];
+	uint64_t settled[ESTIMATE_KINDS]; /* of the exact sums */
+	uint64_t hidden;		  /* share of ESTIMATE_HIDDEN, settled */
+};
+
+/* 0 or -ENOMEM. */
+int estimate__add(struct estimate *estimate, uint32_t node, uint32_t kind, uint64_t weight);
+/*
+ * `exact`: what each kind has come to since the beginning. What is due of it goes to the nodes; to the node
+ * `rest` if there was no sample of the kind.
+ */
+void estimate__settle(struct estimate *estimate, struct trie *trie, const uint64_t exact[ESTIMATE_KINDS],
+		      uint32_t rest);
+void estimate__free(struct estimate *estimate);
