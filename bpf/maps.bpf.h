@@ -25,6 +25,14 @@ __u32 pidns_level = 0; /* depth of the profiler's pid namespace: ids are sent as
 __u64 pidns = 0;       /* address of its struct pid_namespace */
 __u64 own_time_ns = 0; /* by the clock that records are stamped with */
 
+/*
+ * Ids of targets, and of threads that are in off_threads, by their last bits; user space sets those of what
+ * it puts in. Never cleared: a bit that is set says perhaps, and one that is not saves a look-up at every
+ * switch.
+ */
+__u64 target_bits[PBP_ID_BITS / 64] = {};
+__u64 off_thread_bits[PBP_ID_BITS / 64] = {};
+
 /* Written and read here. */
 __u64 last_wakeup_ns = 0;
 __u32 birth_told = 0; /* a target has started a thread, and the reader knows */
@@ -197,6 +205,44 @@ struct {
 	__type(value, struct stranger);
 } strangers SEC(".maps");
 
+/* Threads of targets (struct pbp_off_thread), keyed by thread id as user space numbers them; sized there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pbp_off_thread);
+} off_threads SEC(".maps");
+
+/* One of nothing, to begin with: too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pbp_off_thread);
+} no_thread SEC(".maps");
+
+/* What walks at switches may cost on a CPU (offcpu.bpf.h). */
+struct switch_budget {
+	__u64 window_ns;     /* when the present window began */
+	__u64 spent_ns;	     /* on walks in it */
+	__u64 walk_every_ns; /* of time off the CPU one walk, where waits are short; 0: all are walked */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct switch_budget);
+} switch_budgets SEC(".maps");
+
+/* Waits that were not walked, by kind. Read by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PBP_WAIT_KINDS);
+	__type(key, __u32);
+	__type(value, struct pbp_skipped);
+} skipped SEC(".maps");
+
 /* What user space wants looked at in a thread's tail. Written there, read here. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -205,10 +251,15 @@ struct {
 	__type(value, struct pbp_witnesses);
 } witness_lists SEC(".maps");
 
-static __always_inline void count(__u32 counter)
+static __always_inline void add(__u32 counter, __u64 number)
 {
 	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
 
 	if (value)
-		(*value)++;
+		*value += number;
+}
+
+static __always_inline void count(__u32 counter)
+{
+	add(counter, 1);
 }

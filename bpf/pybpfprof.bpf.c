@@ -305,6 +305,43 @@ int on_tick_empty(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+#include "offcpu.bpf.h"
+
+/*
+ * tp_btf, which costs a look-up in all kernel types at load, and saves reads of task_structs by probe at
+ * every switch of the machine: 50 ns each.
+ */
+SEC("?tp_btf/sched_switch")
+int on_switch(struct bpf_raw_tracepoint_args *ctx)
+{
+	return on_switch_of(ctx, true);
+}
+
+SEC("?tp_btf/sched_switch")
+int on_switch_bounded(struct bpf_raw_tracepoint_args *ctx)
+{
+	return on_switch_of(ctx, false);
+}
+
+SEC("?tp_btf/sched_waking")
+int on_waking(struct bpf_raw_tracepoint_args *ctx)
+{
+	return on_waking_of(ctx);
+}
+
+/* What any tracer of switches pays. */
+SEC("?tp_btf/sched_switch")
+int on_switch_empty(void *ctx)
+{
+	return 0;
+}
+
+SEC("?tp_btf/sched_waking")
+int on_waking_empty(void *ctx)
+{
+	return 0;
+}
+
 /* Ids of a process: as local_id() of its leader, but cheaper in the machine's own namespace. */
 static __always_inline __u32 process_id(struct task_struct *task)
 {
@@ -323,6 +360,7 @@ int on_exec(void *ctx)
 
 	record.tgid = process_id(bpf_get_current_task_btf());
 	bpf_map_delete_elem(&strangers, &record.tgid);
+	forget_off_thread(bpf_get_current_task_btf());
 	target = bpf_map_lookup_elem(&targets, &record.tgid);
 	if (target)
 		target->interpreters_head = 0; /* the old program's memory is gone; user space looks again */
@@ -417,6 +455,8 @@ static __always_inline void follow(struct task_struct *child, const struct pbp_t
 		count(PBP_COUNTER_TABLE_FULL);
 	else if (send_process(&record, true))
 		bpf_map_delete_elem(&targets, &record.tgid);
+	else
+		set_bit(target_bits, record.tgid);
 }
 
 static __always_inline void tell_move(struct task_struct *task)

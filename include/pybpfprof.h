@@ -105,6 +105,7 @@ enum pbp_record_type {
 	PBP_EXIT,      /* struct pbp_process: the last thread of a target ends ... */
 	PBP_FREED,     /* ... and nothing is left of it, not even a zombie; may come for any PBP_EXIT */
 	PBP_LOOK,      /* struct pbp_process: what is no Python has other code mapped than it had */
+	PBP_WAIT,      /* struct pbp_wait: a thread was off the CPU, and is on it again */
 };
 
 /* pbp_frame.flags */
@@ -169,7 +170,8 @@ struct pbp_code {
 	X(NO_TARGET, "Python not found in the process (yet)")                                                \
 	X(NO_TSTATE, "thread without Python thread state (native thread)")                                   \
 	X(TSTATE_FAULT, "thread state not readable")                                                         \
-	X(NO_FRAMES, "thread state without frames (thread starting, ending or idle)")
+	X(NO_FRAMES, "thread state without frames (thread starting, ending or idle)")                        \
+	X(NOT_WALKED, "long wait of a kind that had been short, and so was not walked")
 
 enum pbp_status {
 #define PBP_STATUS_ENUM(name, text) PBP_STATUS_##name,
@@ -225,6 +227,75 @@ struct pbp_witnesses {
 	__u64 frames[PBP_WITNESSES]; /* addresses */
 };
 
+/* pbp_wait.flags */
+#define PBP_WAIT_READY	 1 /* it was ready to run all the time: others ran in its place */
+#define PBP_WAIT_STOPPED 2 /* by a signal or a debugger */
+/* it was off the CPU before it was a target: out_ns is when it was found so by user space, which read the
+ * rest */
+#define PBP_WAIT_FOUND	 4
+#define PBP_WAIT_CERTAIN 8 /* it would have been walked in any case: it stands for itself only */
+/* by the user side only: it was met so at a tick, at out_ns, and duration_ns is what that stands for */
+#define PBP_WAIT_TICK 16
+
+/* One that lasts so long stands for itself, walked or not. */
+#define PBP_WAIT_LONG_NS 50000000ull
+
+/* Waits of one kind are taken to last about as long as the ones before. */
+#define PBP_WAIT_KINDS 8
+
+#define PBP_SYSCALL_NONE    (-1)
+#define PBP_SYSCALL_UNKNOWN (-2) /* by the user side only */
+
+/* A time off the CPU of one thread. */
+struct pbp_wait {
+	__u32 type;
+	__u32 flags;
+	__u64 out_ns;	   /* when it left the CPU (CLOCK_MONOTONIC) ... */
+	__u64 duration_ns; /* ... and for how long; 0: it has not come back */
+	__u64 ready_ns;	   /* of that, ready to run: from when it was woken */
+	__u64 extra_ns;	   /* what it stands for, of the waits of its kind that were not walked */
+	__u64 arg;	   /* first argument of ... */
+	__s32 syscall;	   /* ... the system call that it is in; PBP_SYSCALL_* */
+	__u32 reserved;
+	struct pbp_sample sample; /* its stack then; short or whole, as a record of its own would be */
+};
+
+#define PBP_WAIT_SHORT (__builtin_offsetof(struct pbp_wait, sample) + PBP_SAMPLE_SHORT)
+
+static inline __u32 pbp_wait_kind(__u32 flags, __s32 syscall)
+{
+	__u32 kind = flags & (PBP_WAIT_READY | PBP_WAIT_STOPPED) ? 1000 + flags : (__u32)syscall;
+
+	return kind * 0x9e3779b9u >> 29;
+}
+
+/*
+ * A thread that is off the CPU, or was. Written by the kernel side; user space puts in those that were off
+ * before anything was watched, and reads those that are still.
+ */
+struct pbp_off_thread {
+	/* What is looked at at every switch lies together. */
+	__u64 out_ns;	     /* 0: it is on a CPU */
+	__u64 woken_ns;	     /* 0: not yet */
+	__u64 expected_ns;   /* of this wait, when it began ... */
+	__u64 walk_every_ns; /* ... and switch_budget.walk_every_ns then */
+	__u32 kind;
+	__u32 walked;	  /* 0: wait.sample has an earlier stack */
+	__u32 found_tgid; /* not 0: its process, as user space put it in (PBP_WAIT_FOUND) */
+	__u32 reserved;
+	__u64 usual_ns[PBP_WAIT_KINDS]; /* that waits of a kind last; 0: there was none */
+	struct pbp_wait wait;
+};
+
+/* Sets of ids, by the last bits (bpf/maps.bpf.h). */
+#define PBP_ID_BITS 65536
+
+/* Waits that were not walked and are not told of. */
+struct pbp_skipped {
+	__u64 count;
+	__u64 time_ns;
+};
+
 struct pbp_process {
 	__u32 type;
 	__u32 tgid;
@@ -247,7 +318,11 @@ struct pbp_process {
 	X(CODES, "code objects sent")                                                                        \
 	X(WAKEUPS, "wake-ups of the profiler")                                                               \
 	X(LIST_WALKS, "thread states found by walking the interpreter's list")                               \
-	X(TABLE_FULL, "processes not followed, table of processes full")
+	X(TABLE_FULL, "processes not followed, table of processes full")                        \
+	X(WAITS, "waits told of")                                                                            \
+	X(LOST_WAIT, "waits: ring buffer full")                                                              \
+	X(LOST_WAIT_NS, "... and their time")                                                                \
+	X(LOST_THREAD, "waits of more threads than there is room for")
 
 enum pbp_counter {
 #define PBP_COUNTER_ENUM(name, text) PBP_COUNTER_##name,
@@ -305,6 +380,8 @@ _Static_assert(sizeof(struct pbp_frame) == 24, "pbp_frame is part of the ABI");
 _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
 _Static_assert(sizeof(struct pbp_sample) == 352, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_code) == 1312, "pbp_code is part of the ABI");
+_Static_assert(sizeof(struct pbp_wait) == 408, "pbp_wait is part of the ABI");
+_Static_assert(sizeof(struct pbp_off_thread) == 520, "pbp_off_thread is part of the ABI");
 _Static_assert(sizeof(struct pbp_target) == 152, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024,
 	       "a record must stay far below the ring's size");

@@ -42,7 +42,7 @@ static inline uint32_t made_add_frame(struct profile *profile, uint32_t parent, 
 
 static inline void made_add_weight(struct profile *profile, uint32_t node, uint64_t weight)
 {
-	trie__add(&profile->trie, node, weight);
+	trie__add(&profile->trie, node, weight * profile__unit(profile));
 	profile->samples += weight;
 }
 
@@ -149,8 +149,7 @@ static inline void made_hostile(struct profile *profile)
 	/* These two are one function for pstats. */
 	MADE_STACK(profile, 1, MADE_NOTE("[truncated]", FRAME_SPECIAL));
 	MADE_STACK(profile, 1, MADE_FRAME("[truncated]", "~", 0, 0));
-	trie__add(&profile->trie, TRIE_ROOT, 4);
-	profile->samples += 4;
+	made_add_weight(profile, TRIE_ROOT, 4);
 	free(longest);
 }
 
@@ -208,6 +207,7 @@ static inline void made_deep(struct profile *profile)
 /* Into an empty profile. */
 static inline void make_profile(struct profile *profile, const char *name)
 {
+	profile->period_ns = 10101010;
 	if (!strcmp(name, "tiny"))
 		made_tiny(profile);
 	else if (!strcmp(name, "shop"))
@@ -220,7 +220,6 @@ static inline void make_profile(struct profile *profile, const char *name)
 		made_deep(profile);
 	else
 		made_many(profile, strtoull(name, NULL, 10));
-	profile->period_ns = 10101010;
 	profile->start_realtime_ns = 1700000000000000000ull;
 	profile->duration_ns = 1500000000;
 	profile->command =

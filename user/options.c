@@ -37,6 +37,8 @@ enum {
 	OPTION_USER,
 	OPTION_CGROUP,
 	OPTION_CONTAINER,
+	OPTION_MODE,
+	OPTION_IDLE,
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -50,6 +52,8 @@ static const struct option LONG_OPTIONS[] = {
 	{"user", required_argument, NULL, OPTION_USER},
 	{"cgroup", required_argument, NULL, OPTION_CGROUP},
 	{"container", required_argument, NULL, OPTION_CONTAINER},
+	{"mode", required_argument, NULL, OPTION_MODE},
+	{"idle", required_argument, NULL, OPTION_IDLE},
 	{"duration", required_argument, NULL, 'd'},
 	{"rate", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
@@ -113,6 +117,15 @@ static int take_option(struct options *options, int option, const char *value, c
 	case 'a':
 		options->session.all = true;
 		return 0;
+	case OPTION_MODE:
+		return parse_mode(value, &options->session.mode)
+			       ? bad_value("--mode", value, "cpu, wall or offcpu")
+			       : 0;
+	case OPTION_IDLE:
+		options->session.hide_idle = !strcmp(value, "hide");
+		return options->session.hide_idle || !strcmp(value, "show")
+			       ? 0
+			       : bad_value("--idle", value, "hide or show");
 	case OPTION_BY:
 		return parse_by(value, &options->session.by)
 			       ? bad_value("--by", value, "process, container or merged")
@@ -256,6 +269,15 @@ static int choose_writers(struct options *options, const struct writer *format)
 	return 0;
 }
 
+static int check_mode(const struct options *options)
+{
+	if (options->session.hide_idle && options->session.mode == ENGINE_CPU) {
+		log_err("--idle=hide: a profile of CPU time has no waits; use --mode wall or offcpu");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int check_engine(const struct options *options)
 {
 	if ((options->session.blocking || options->session.frame_marker) &&
@@ -396,7 +418,7 @@ int options__parse(struct options *options, int argc, char **argv)
 		err = take_command_line(options, words);
 	else
 		err = take_words(options, words);
-	return err ?: check_filter(options) ?: check_engine(options) ?: choose_writers(options, format);
+	return err ?: check_filter(options) ?: check_mode(options) ?: check_engine(options) ?: choose_writers(options, format);
 }
 
 void options__free(struct options *options)

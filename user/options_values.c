@@ -134,6 +134,16 @@ int parse_engine(const char *text, enum engine_kind *out)
 	return index < 0 ? index : 0;
 }
 
+int parse_mode(const char *text, enum engine_mode *out)
+{
+	static const char *const names[] = {
+		[ENGINE_CPU] = "cpu", [ENGINE_WALL] = "wall", [ENGINE_OFFCPU] = "offcpu"};
+	int index = parse_word(text, names, ARRAY_SIZE(names));
+
+	*out = index < 0 ? ENGINE_CPU : (enum engine_mode)index;
+	return index < 0 ? index : 0;
+}
+
 int parse_by(const char *text, enum session_by *out)
 {
 	static const char *const names[] = {[SESSION_BY_DEFAULT] = "",

@@ -12,6 +12,7 @@ int parse_number(const char *text, long least, long most, long *out);
 int parse_pids(struct options *options, const char *text);
 int parse_program(const char *text, enum sampler_program *out);
 int parse_engine(const char *text, enum engine_kind *out);
+int parse_mode(const char *text, enum engine_mode *out);
 int parse_by(const char *text, enum session_by *out);
 /* One more, by name or number. */
 int parse_user(const char *text, struct filter *filter);

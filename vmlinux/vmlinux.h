@@ -41,7 +41,10 @@ enum {
 	BPF_RB_RING_SIZE = 1,
 };
 
-/* uapi: asm/ptrace.h (x86-64) and linux/bpf_perf_event.h; only cs is read, to tell user from kernel mode. */
+/*
+ * uapi: asm/ptrace.h (x86-64) and linux/bpf_perf_event.h. cs tells user from kernel mode, orig_ax and di the
+ * system call and its first argument.
+ */
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
 		flags, sp, ss;
@@ -58,6 +61,11 @@ struct bpf_raw_tracepoint_args {
 };
 #define CLONE_THREAD 0x00010000
 #define CLONE_INTO_CGROUP 0x200000000ull
+
+/* linux/sched.h; not uapi, but user space sees them as numbers and letters. */
+#define __TASK_STOPPED 0x04
+#define __TASK_TRACED  0x08
+#define TASK_DEAD      0x80
 
 /*
  * What the context of a perf_event program really is, behind struct bpf_perf_event_data; the same since 4.9.
@@ -112,7 +120,8 @@ struct signal_struct {
 struct task_struct {
 	int pid;
 	int tgid;
-	__u64 start_time; /* with pid: the identity of a thread */
+	unsigned int __state; /* since 5.14 */
+	__u64 start_time;     /* with pid: the identity of a thread */
 	struct task_struct *group_leader;
 	struct mm_struct *mm; /* NULL: a kernel thread, or one that ends */
 	struct signal_struct *signal;

@@ -72,6 +72,7 @@ struct signal_struct {
 struct task_struct {
 	int pid;
 	int tgid;
+	unsigned int __state;
 	__u64 start_time;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
@@ -87,14 +88,15 @@ struct task_struct {
 struct perf_event {
 	int cpu;
 };
+/* What a task had in its registers when it entered the kernel. */
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
+		flags, sp, ss;
+};
 struct bpf_perf_event_data {
 	struct {
 		unsigned long cs;
 	} regs;
-};
-/* What a task had in its registers when it entered the kernel; the first of them. */
-struct host_registers {
-	unsigned long r15, r14, r13, r12, bp, bx;
 };
 struct bpf_perf_event_data_kern {
 	void *regs;
@@ -104,8 +106,11 @@ struct bpf_perf_event_data_kern {
 struct bpf_raw_tracepoint_args {
 	__u64 args[4];
 };
-#define CLONE_THREAD 0x00010000
+#define CLONE_THREAD      0x00010000
 #define CLONE_INTO_CGROUP 0x200000000ull
+#define __TASK_STOPPED 0x04
+#define __TASK_TRACED  0x08
+#define TASK_DEAD      0x80
 
 /* ---- the machine ---- */
 
@@ -124,8 +129,9 @@ struct host_map {
 static struct {
 	struct task_struct task;
 	struct pid task_ids;
-	struct host_registers registers;
-	__u64 now_ns;
+	struct pt_regs registers;
+	__u32 random; /* the next one */
+	__u64 now_ns, step_ns; /* the clock moves on by step_ns with each look at it */
 	__u64 fault_start, fault_end; /* memory that is there, but not resident */
 	__u64 reads, read_bytes;      /* of user memory */
 	__u64 ring_size, ring_used;
@@ -175,9 +181,14 @@ static __u32 bpf_get_smp_processor_id(void)
 	return 0;
 }
 
+static inline __u32 bpf_get_prandom_u32(void)
+{
+	return host.random;
+}
+
 static __u64 bpf_ktime_get_ns(void)
 {
-	return host.now_ns;
+	return host.now_ns += host.step_ns;
 }
 
 static inline long bpf_get_current_comm(void *to, __u32 size)

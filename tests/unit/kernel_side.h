@@ -20,6 +20,8 @@ static struct {
 	const struct pbp_stack *stack; /* NULL: it was not sent (again) */
 	const struct pbp_frame *frames;
 	uint32_t codes;
+	struct pbp_wait wait; /* its sample is `sample`, too */
+	uint32_t waits;
 } sent;
 
 static void set_target(void)
@@ -57,6 +59,12 @@ static void take_record(const struct host_record *record)
 		break;
 	case PBP_CODE:
 		sent.codes++;
+		break;
+	case PBP_WAIT:
+		sent.waits++;
+		memcpy(&sent.wait, record->bytes, record->size);
+		sent.sample_size = record->size - offsetof(struct pbp_wait, sample);
+		memcpy(&sent.sample, &sent.wait.sample, sent.sample_size);
 		break;
 	}
 }

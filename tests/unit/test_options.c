@@ -64,6 +64,22 @@ Test(options, defaults)
 	cr_expect_eq(options.outputs.len, 0);
 }
 
+Test(options, modes)
+{
+	expect_good("-p 1");
+	cr_expect_eq(options.session.mode, ENGINE_CPU);
+	expect_good("-p 1 --mode cpu --idle show");
+	cr_expect_eq(options.session.mode, ENGINE_CPU);
+	expect_good("-p 1 --mode=offcpu");
+	cr_expect(options.session.mode == ENGINE_OFFCPU && !options.session.hide_idle);
+	expect_good("--idle=hide --mode wall -a");
+	cr_expect(options.session.mode == ENGINE_WALL && options.session.hide_idle);
+	expect_bad("-p 1 --mode Wall");
+	expect_bad("-p 1 --mode");
+	expect_bad("-p 1 --mode wall --idle maybe");
+	expect_bad("-p 1 --idle hide");
+}
+
 Test(options, commands)
 {
 	expect_good("record -p 1");

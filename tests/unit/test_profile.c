@@ -88,6 +88,39 @@ Test(profile, recursion_counts_once)
 	check_row(1, "g", 9, 0, 12);
 }
 
+/* A wait is no row of its own, nor does it hide that its function is on the path already. */
+Test(profile, waits_are_of_their_function)
+{
+	struct frame sleep = {.kind = FRAME_SPECIAL, .wait = true};
+	struct profile_waits waits;
+	uint32_t f = fixture_frame(&profile, (struct fixture_frame){"f", "a.py", 5, 3}), outer, inner, wait;
+
+	sleep.function = fixture_string(&profile, "[sleep]");
+	wait = frame_table__add(&profile.frames, &sleep);
+	outer = trie__child(&profile.trie, TRIE_ROOT, f);
+	inner = trie__child(&profile.trie, outer, f);
+	trie__add(&profile.trie, inner, 1);
+	trie__add(&profile.trie, trie__child(&profile.trie, inner, wait), 4);
+	trie__add(&profile.trie, trie__child(&profile.trie, outer, wait), 2);
+	make_rows(GROUP_LINE, 1);
+	check_row(0, "f", 5, 7, 7);
+	cr_assert_eq(rows.rows.items[0].wait, sleep.function);
+	trie__add(&profile.trie, outer, 8);
+	make_rows(GROUP_FUNCTION, 1);
+	check_row(0, "f", 3, 15, 15);
+	cr_assert_eq(rows.rows.items[0].wait, 0, "most of it on the CPU");
+
+	/* One without a function is a row. */
+	trie__add(&profile.trie, trie__child(&profile.trie, TRIE_ROOT, wait), 20);
+	make_rows(GROUP_LINE, 2);
+	check_row(0, "[sleep]", 0, 20, 20);
+	cr_assert_eq(profile__total(&profile), 35);
+	cr_assert_eq(profile__waits(&profile, &waits), 0);
+	cr_assert(waits.items.len == 1 && waits.items.items[0].time_ns == 26 &&
+		  waits.items.items[0].reason == sleep.function);
+	profile_waits__free(&waits);
+}
+
 Test(profile, recursion_through_other_lines)
 {
 	add_stack(&profile, 1, {"f", "a.py", 4, 3}, {"f", "a.py", 5, 3});

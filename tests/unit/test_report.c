@@ -481,3 +481,69 @@ Test(report, as_json)
 	cr_expect(strstr(text.data, "\"rate_given_hz\": null") && strstr(text.data, "\"in_kernel\": null"), "%s",
 		  text.data);
 }
+
+/* ---- profiles of time ---- */
+
+static struct profile profile;
+
+static uint32_t add_frame(const char *function, bool wait)
+{
+	return frame_table__add(
+		&profile.frames,
+		&(struct frame){.function = strtab__add(profile.strings, function, strlen(function)),
+				.kind = FRAME_SPECIAL,
+				.wait = wait});
+}
+
+static void add_time(const char *reason, uint64_t ns)
+{
+	uint32_t node = trie__child(&profile.trie, TRIE_ROOT, add_frame("f", false));
+
+	trie__add(&profile.trie, reason ? trie__child(&profile.trie, node, add_frame(reason, true)) : node,
+		  ns);
+}
+
+Test(report, time)
+{
+	cr_assert_eq(profile__init(&profile, 100), 0);
+	add_time("[sleep]", 2000000000);
+	add_time("[I/O: read]", 5500000000);
+	report.mode = ENGINE_OFFCPU;
+	report.profile = &profile;
+	report.counts.samples = report.counts.waits = 20;
+	report.counts.in_kernel = 20;
+	report.waits.found = 1;
+	expect("7.500 s off the CPU of process 12 (python3 app.py) in 10.0 s by the bpf engine (Ctrl-C)\n"
+	       "  samples    20 taken, 0 lost, 0 truncated, 0 unverified, 0 without Python frames\n"
+	       "  time       5.500 s I/O: read, 2.000 s sleep\n"
+	       "  waits      20 told of; 1 thread asleep before it began\n"
+	       "  CPU        not sampled; the process used 5.000 s of CPU in 10.04 s\n");
+
+	add_time(NULL, 1000000000);
+	report.mode = ENGINE_WALL;
+	report.counts.samples = 119;
+	report.counts.attached = 99;
+	report.waits =
+		(struct report_waits){.skipped = 180, .skipped_ns = 400000000, .lost = 2, .lost_ns = 1000000};
+	report.counts.status[PBP_STATUS_NOT_WALKED] = 3;
+	report.losses[2] = (struct engine_loss){2, "waits: ring buffer full"};
+	report.loss_count = 3;
+	report.hides_idle = true;
+	report.counts.hidden_ns = 1500000000;
+	expect("8.500 s of process 12 (python3 app.py) in 10.0 s by the bpf engine (Ctrl-C)\n"
+	       "  samples    119 taken, 2 lost (2 waits: ring buffer full), 0 truncated, 0 unverified, 0 "
+	       "without Python "
+	       "frames\n"
+	       "  time       1.000 s on the CPU, 5.500 s I/O: read, 2.000 s sleep\n"
+	       "  waits      20 told of; of the short ones 1 in 10.0: they stand for 180 more, of 0.400 s in "
+	       "all; "
+	       "3 without their stack; 2 lost, of 0.001 s\n"
+	       "  idle       1.500 s hidden, of pools, event loops and servers that waited for work "
+	       "(--idle=show)\n"
+	       "  rate       99 Hz of CPU time asked, 19.8 given; the process used 5.000 s of CPU in 10.04 "
+	       "s\n"
+	       "  state      100.0% holding the GIL, 0.0% collecting garbage, 0.0% with an exception set, "
+	       "20.2% in the "
+	       "kernel\n");
+	profile__free(&profile);
+}

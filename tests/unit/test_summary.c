@@ -213,13 +213,43 @@ Test(summary, huge_counts)
 	      "   0.0%    0.0%                     1  g         a.py:2\n");
 }
 
-/* A profile that contradicts itself is printed, not divided by. */
-Test(summary, zero_samples_with_rows)
+/* Weights are time: whole samples where each stands for a period, else seconds, and what they were spent on.
+ */
+Test(summary, units)
 {
-	add_stack(&profile, 1, {"f", "a.py", 1, 1});
-	profile.samples = 0;
+	profile.period_ns = 10101010;
+	add_stack(&profile, 3 * 10101010, {"f", "a.py", 1, 1});
 	format();
-	cr_assert_not_null(strstr(buf.data, "   0.0%    0.0%        1  f"));
+	check("  self%  total%  samples  function  file:line\n"
+	      " 100.0%  100.0%        3  f         a.py:1\n");
+	profile.unit = PROFILE_TIME;
+	format();
+	check("  self%  total%  seconds  mostly  function  file:line\n"
+	      " 100.0%  100.0%    0.030  on CPU  f         a.py:1\n");
+}
+
+/* A wait is its function's own time; which of several: the longest. */
+Test(summary, waits)
+{
+	struct frame sleep = {.kind = FRAME_SPECIAL, .wait = true}, lock = sleep;
+	uint32_t node, f;
+
+	profile.unit = PROFILE_TIME;
+	sleep.function = strtab__add(profile.strings, "[sleep]", 7);
+	lock.function = strtab__add(profile.strings, "[I/O: epoll_wait]", 17);
+	f = frame_table__add(&profile.frames,
+			     &(struct frame){.function = strtab__add(profile.strings, "f", 1),
+					     .file = strtab__add(profile.strings, "a.py", 4),
+					     .line = 1});
+	node = trie__child(&profile.trie, TRIE_ROOT, f);
+	trie__add(&profile.trie, node, 1000000);
+	trie__add(&profile.trie, trie__child(&profile.trie, node, frame_table__add(&profile.frames, &sleep)),
+		  5000000);
+	trie__add(&profile.trie, trie__child(&profile.trie, node, frame_table__add(&profile.frames, &lock)),
+		  14000000);
+	format();
+	check("  self%  total%  seconds  mostly           function  file:line\n"
+	      " 100.0%  100.0%    0.020  I/O: epoll_wait  f         a.py:1\n");
 }
 
 /*

@@ -233,7 +233,79 @@ Test(symbolize, states, .init = start, .fini = stop)
 	cr_expect_eq(symbolizer.counts.status[PBP_STATUS_COMPLETE], 16);
 	for (int status = PBP_STATUS_NO_TARGET; status < PBP_STATUS_COUNT; status++)
 		cr_expect_eq(symbolizer.counts.status[status], 1);
-	expect("f0 (app.py:2) 16\n[no Python frames] 6\n");
+	expect("f0 (app.py:2) 16\n[no Python frames] 6\n[stack not taken] 1\n");
+}
+
+static void send_share(uint64_t id, uint64_t time_ns, enum wait_reason reason, int32_t syscall)
+{
+	struct pbp_sample sample = sample_of(id, frame_of(0, 1));
+	struct sample_share share = {.time_ns = time_ns, .reason = reason, .syscall = syscall};
+
+	cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
+}
+
+/* A profile of time: samples stand for a period, waits for themselves, below what they were waited for. */
+Test(symbolize, waits, .init = start, .fini = stop)
+{
+	profile.unit = PROFILE_TIME;
+	profile.period_ns = 1000000;
+	send_code(0);
+	send_stack(10, frame_of(0, 0));
+	send_sample(10, frame_of(0, 1));
+	send_share(10, 5000000, WAIT_SLEEP, 0);
+	send_share(10, 7000000, WAIT_IO, 0);
+	send_share(10, 8000000, WAIT_IO, 45);
+	send_share(10, 4000, WAIT_READY, 0);
+	flush();
+	expect("f0 (app.py:2);[I/O: recvfrom] 8000\nf0 (app.py:2);[I/O: read] 7000\nf0 (app.py:2);[sleep] "
+	       "5000\n"
+	       "f0 (app.py:2) 1000\nf0 (app.py:2);[waits for a CPU] 4\n");
+	cr_expect_eq(symbolizer.counts.samples, 5);
+	cr_expect_eq(symbolizer.counts.waits, 4);
+	cr_expect_eq(profile.samples, 5);
+}
+
+/* What was not walked is shared out by what was. */
+Test(symbolize, estimated_waits, .init = start, .fini = stop)
+{
+	struct pbp_sample sample = sample_of(10, frame_of(0, 1)), none = sample_of(0, frame_of(0, 1));
+	struct sample_share share = {.time_ns = 1000000, .extra_ns = 9000000, .kind = 2, .reason = WAIT_LOCK};
+	uint64_t exact[ESTIMATE_KINDS] = {0, 0, 20000000};
+
+	profile.unit = PROFILE_TIME;
+	none.status = PBP_STATUS_NOT_WALKED;
+	send_code(0);
+	send_stack(10, frame_of(0, 0));
+	cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
+	share = (struct sample_share){.time_ns = 3000, .reason = WAIT_LOCK};
+	cr_assert_eq(symbolizer__take_share(&symbolizer, &none, &share), 0);
+	flush();
+	symbolizer__settle(&symbolizer, exact);
+	exact[5] = 5000;
+	symbolizer__settle(&symbolizer, exact);
+	expect("f0 (app.py:2);[lock] 21000\n[stack not taken] 5\n[stack not taken];[lock] 3\n");
+}
+
+Test(symbolize, idle_waits_left_out, .init = start, .fini = stop)
+{
+	uint64_t exact[ESTIMATE_KINDS] = {4000000};
+	struct pbp_sample sample = sample_of(10, frame_of(0, 1));
+	struct sample_share share = {.time_ns = 1000000, .extra_ns = 1000000, .reason = WAIT_LOCK};
+
+	symbolizer.hide_idle = true;
+	profile.unit = PROFILE_TIME;
+	profile.period_ns = 1000000;
+	send_code_of(PID, 0, "Queue.get", "/usr/lib/python3/queue.py");
+	send_stack(10, frame_of(0, 0));
+	send_sample(10, frame_of(0, 1));
+	send_share(10, 2000000, WAIT_GIL, 0);
+	cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
+	flush();
+	symbolizer__settle(&symbolizer, exact);
+	expect("Queue.get (/usr/lib/python3/queue.py:2);[GIL] 2000\nQueue.get (/usr/lib/python3/queue.py:2) "
+	       "1000\n");
+	cr_expect_eq(symbolizer.counts.hidden_ns, 5000000);
+	cr_expect_eq(symbolizer.counts.waits, 1);
 }
 
 /* Only of the innermost function, and of its other samples not. */

@@ -170,7 +170,7 @@ Test(view, properties)
 			uint64_t pruned = 0;
 
 			look(group, &size);
-			cr_assert_eq(view_sum(), profile.samples);
+			cr_assert_eq(view_sum(), profile.samples * profile__unit(&profile));
 			for (size_t id = 1; id < view.trie.nodes.len; id++) {
 				const struct trie_node *node = &view.trie.nodes.items[id];
 

@@ -461,7 +461,7 @@ Test(walk, generator_that_is_not_linked_yet)
 		generator = image__push(&image, IMAGE_GENERATOR, 7, 5, 0);
 		image__put(generator + image.target.offsets.frame_previous, 0, 8);
 
-		host.registers = (struct host_registers){};
+		host.registers = (struct pt_regs){};
 		take_tick();
 		expect_without(4, "nobody knows: what called the loop");
 		host.registers.r13 = caller;
@@ -486,7 +486,7 @@ Test(walk, generator_that_is_not_linked_yet)
 		user_mode = true;
 		image__free(&image);
 	}
-	host.registers = (struct host_registers){};
+	host.registers = (struct pt_regs){};
 }
 
 /* ---- names that belong to an identity, to 3.11 ---- */

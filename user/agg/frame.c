@@ -13,14 +13,15 @@ static uint64_t hash_frame(const struct frame *frame)
 
 	hash = hmap_mix(hash ^ ((uint64_t)frame->function << 32 | frame->file));
 	hash = hmap_mix(hash ^ ((uint64_t)frame->line << 32 | frame->first_line));
-	return hash ^ (uint64_t)frame->kind ^ (uint64_t)frame->approximate << 32;
+	return hash ^ (uint64_t)frame->kind ^ (uint64_t)frame->approximate << 32 ^
+	       (uint64_t)frame->wait << 33;
 }
 
 static bool same_frame(const struct frame *a, const struct frame *b)
 {
 	return a->function == b->function && a->file == b->file && a->line == b->line &&
-	       a->first_line == b->first_line && a->kind == b->kind &&
-	       a->approximate == b->approximate;
+	       a->first_line == b->first_line && a->kind == b->kind && a->approximate == b->approximate &&
+	       a->wait == b->wait;
 }
 
 uint32_t frame_table__add(struct frame_table *table, const struct frame *frame)

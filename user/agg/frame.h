@@ -25,6 +25,7 @@ struct frame {
 	uint32_t first_line; /* line of the def; 0 = unknown; tells two functions of one name apart */
 	enum frame_kind kind;
 	bool approximate; /* the line is where the function last said that it was: code made by a JIT */
+	bool wait;	  /* FRAME_SPECIAL: what the thread waited for in the function above, "[sleep]" */
 };
 
 struct frame_table {

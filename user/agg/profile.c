@@ -40,6 +40,52 @@ uint64_t profile__total(const struct profile *profile)
 	return sum;
 }
 
+uint64_t profile__value(const struct profile *profile, uint64_t weight)
+{
+	uint64_t unit = profile__unit(profile);
+
+	return (weight + unit / 2) / unit;
+}
+
+static int compare_waits(const void *left, const void *right)
+{
+	const struct profile_wait *a = left, *b = right;
+
+	return (b->time_ns > a->time_ns) - (b->time_ns < a->time_ns)
+		       ?: (a->reason > b->reason) - (a->reason < b->reason);
+}
+
+int profile__waits(const struct profile *profile, struct profile_waits *out)
+{
+	struct hmap index = {0};
+	int err = 0;
+
+	*out = (struct profile_waits){0};
+	for (size_t id = 1; id < profile->trie.nodes.len && !err; id++) {
+		const struct trie_node *node = &profile->trie.nodes.items[id];
+		const struct frame *frame = frame_table__get(&profile->frames, node->frame);
+		const uint64_t *known = frame->wait ? hmap__get(&index, frame->function) : NULL;
+
+		if (known) {
+			out->items.items[*known].time_ns += node->self;
+		} else if (frame->wait && node->self) {
+			struct profile_wait wait = {.reason = frame->function, .time_ns = node->self};
+
+			err = hmap__set(&index, frame->function, out->items.len)
+				      ?: vec__push(&out->items, wait);
+		}
+	}
+	hmap__free(&index);
+	if (out->items.len)
+		qsort(out->items.items, out->items.len, sizeof(*out->items.items), compare_waits);
+	return err;
+}
+
+void profile_waits__free(struct profile_waits *waits)
+{
+	vec__free(&waits->items);
+}
+
 int profile_groups__init(struct profile_groups *groups, const struct profile *profile, enum group_by group)
 {
 	size_t len = profile->frames.frames.len;
@@ -91,26 +137,83 @@ static int make_rows(const struct frame_table *groups, struct profile_rows *out)
 	return err;
 }
 
-static int count_rows(const struct trie *trie, const uint32_t *row_of_frame, struct profile_rows *out)
+/* Of each row, the self weight by what was waited for: row << 32 | frame -> weight. */
+static int add_wait(struct hmap *waits, uint32_t row, uint32_t frame, uint64_t weight)
 {
+	uint64_t key = (uint64_t)row << 32 | frame, *known = hmap__get(waits, key);
+
+	if (!known)
+		return hmap__set(waits, key, weight);
+	*known += weight;
+	return 0;
+}
+
+/* What most of a row's self weight is, of the waits and the time on the CPU. */
+static void choose_waits(const struct hmap *waits, const struct frame_table *frames, struct profile_rows *out)
+{
+	uint64_t *most = calloc(out->rows.len ?: 1, sizeof(*most)),
+		 *on_cpu = calloc(out->rows.len ?: 1, sizeof(*on_cpu));
+	const struct hmap_slot *slot;
+
+	for (size_t row = 0; most && on_cpu && row < out->rows.len; row++)
+		on_cpu[row] = out->rows.items[row].self;
+	for (size_t i = 0; most && on_cpu && (slot = hmap__next(waits, &i));) {
+		uint32_t row = slot->key >> 32, frame = (uint32_t)slot->key;
+
+		on_cpu[row] -= slot->value;
+		/* The smaller id of two equal ones: the order of the slots is a random one. */
+		if (slot->value > most[row] ||
+		    (slot->value == most[row] &&
+		     frame_table__get(frames, frame)->function < out->rows.items[row].wait)) {
+			most[row] = slot->value;
+			out->rows.items[row].wait = frame_table__get(frames, frame)->function;
+		}
+	}
+	for (size_t row = 0; most && on_cpu && row < out->rows.len; row++)
+		if (on_cpu[row] >= most[row])
+			out->rows.items[row].wait = 0;
+	free(most);
+	free(on_cpu);
+}
+
+/* The row that a node's self weight is counted in: a wait belongs to the frame that it was in. */
+static uint32_t row_of(const struct profile *profile, const uint32_t *row_of_frame,
+		       const struct trie_node *node)
+{
+	const struct trie_node *parent = &profile->trie.nodes.items[node->parent];
+
+	if (node->parent != TRIE_ROOT && frame_table__get(&profile->frames, node->frame)->wait)
+		return row_of_frame[parent->frame];
+	return row_of_frame[node->frame];
+}
+
+static int count_rows(const struct profile *profile, const uint32_t *row_of_frame, struct profile_rows *out)
+{
+	const struct trie *trie = &profile->trie;
 	uint32_t *on_path = calloc(out->rows.len ?: 1, sizeof(*on_path));
 	uint64_t *totals = trie__totals(trie);
 	struct trie_walk walk = {0};
+	struct hmap waits = {0};
 	int err = on_path && totals ? trie_walk__open(&walk, trie) : -ENOMEM;
 
 	while (!err && trie_walk__next(&walk)) {
 		const struct trie_node *node = &trie->nodes.items[walk.node];
-		uint32_t id = row_of_frame[node->frame];
+		uint32_t id = row_of_frame[node->frame], row = row_of(profile, row_of_frame, node);
 
 		if (!walk.entering) {
-			on_path[id]--;
+			on_path[id] -= row == id;
 			continue;
 		}
-		out->rows.items[id].self += node->self;
-		if (on_path[id]++ == 0)
+		out->rows.items[row].self += node->self;
+		if (row != id)
+			err = add_wait(&waits, row, node->frame, node->self);
+		else if (on_path[id]++ == 0)
 			out->rows.items[id].total += totals[walk.node];
 	}
+	if (!err)
+		choose_waits(&waits, &profile->frames, out);
 	trie_walk__close(&walk);
+	hmap__free(&waits);
 	free(totals);
 	free(on_path);
 	return err;
@@ -154,7 +257,7 @@ int profile__rows(const struct profile *profile, enum group_by group, struct pro
 	if (!err)
 		err = make_rows(&groups.groups, out);
 	if (!err)
-		err = count_rows(&profile->trie, groups.of_frame, out);
+		err = count_rows(profile, groups.of_frame, out);
 	profile_groups__free(&groups);
 	if (err) {
 		profile_rows__free(out);

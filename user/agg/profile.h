@@ -13,35 +13,42 @@
 
 enum group_by { GROUP_LINE, GROUP_FUNCTION };
 
+/* What a reader is shown of the weights, which are nanoseconds. */
+enum profile_unit {
+	PROFILE_SAMPLES, /* each stands for period_ns of CPU time */
+	PROFILE_TIME,
+};
+
 struct profile {
 	struct strtab *strings;
 	struct frame_table frames;
 	struct trie trie;
 	/* metadata */
-	uint64_t samples;   /* sum of all weights: samples taken, whatever their stack says */
-	uint64_t period_ns; /* CPU time that one sample stands for */
+	enum profile_unit unit;
+	uint64_t samples;   /* taken, whatever their stack says; waits are among them */
+	uint64_t period_ns; /* CPU time that one sample on the CPU stands for; 0: weights are samples */
 	uint64_t start_realtime_ns;
 	uint64_t duration_ns;
 	const char *command; /* what was profiled, already escaped; borrowed from the session */
 	struct account account;
 };
 
-/* Here alone the unit of weights is known. The weight that readers count as one: a sample. */
+/* The weight that readers count as one: that of a sample, or a microsecond. */
 static inline uint64_t profile__unit(const struct profile *profile)
 {
-	return 1;
+	return profile->unit == PROFILE_TIME ? 1000 : profile->period_ns ?: 1;
 }
 
-/* A weight in that unit. */
-static inline uint64_t profile__value(const struct profile *profile, uint64_t weight)
+/* What that is called. */
+static inline const char *profile__unit_name(const struct profile *profile)
 {
-	return weight / profile__unit(profile);
+	return profile->unit == PROFILE_TIME ? "microseconds" : "samples";
 }
 
-/* The CPU time that a weight stands for. */
+/* The time that a weight stands for. */
 static inline uint64_t profile__ns(const struct profile *profile, uint64_t weight)
 {
-	return weight * profile->period_ns;
+	return weight;
 }
 
 /* 0 or -ENOMEM. */
@@ -50,6 +57,20 @@ void profile__free(struct profile *profile);
 
 /* Sum of all weights. */
 uint64_t profile__total(const struct profile *profile);
+/* A weight as a whole number, in the unit: samples, or microseconds. */
+uint64_t profile__value(const struct profile *profile, uint64_t weight);
+
+/* Time by what was waited for, most first. The rest of the total was spent on the CPU. */
+struct profile_wait {
+	uint32_t reason; /* strtab id, "[sleep]" */
+	uint64_t time_ns;
+};
+struct profile_waits {
+	VEC(struct profile_wait) items;
+};
+/* 0 or -ENOMEM; free in either case. */
+int profile__waits(const struct profile *profile, struct profile_waits *out);
+void profile_waits__free(struct profile_waits *waits);
 
 /*
  * The frames as a report shows them: frames that differ only in what the grouping leaves out share a group. A
@@ -65,14 +86,16 @@ int profile_groups__init(struct profile_groups *groups, const struct profile *pr
 void profile_groups__free(struct profile_groups *groups);
 
 /*
- * One row of a flat report. self: samples whose innermost frame is this one; total: samples with the frame
- * anywhere in the stack, counted once a sample however often it recurs.
+ * One row of a flat report. self: weight of the samples whose innermost frame is this one; total: of those
+ * with the frame anywhere in the stack, counted once a sample however often it recurs. What a frame waited
+ * for is its own.
  */
 struct profile_row {
 	uint32_t function, file; /* strtab ids */
 	uint32_t line;		 /* executing line (GROUP_LINE) or first line (GROUP_FUNCTION) */
 	enum frame_kind kind;
 	bool approximate; /* as in struct frame */
+	uint32_t wait;	  /* strtab id of what most of `self` was a wait for; 0: it was on the CPU */
 	uint64_t self, total;
 };
 

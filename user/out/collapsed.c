@@ -106,7 +106,7 @@ static const uint32_t *fill_path(const struct trie *stacks, uint32_t node, uint3
 	return end;
 }
 
-static int collect_lines(struct folding *folding)
+static int collect_lines(struct folding *folding, const struct profile *profile)
 {
 	const struct trie *stacks = &folding->stacks;
 	uint32_t *depths = calloc(stacks->nodes.len, sizeof(*depths)), *end;
@@ -123,7 +123,7 @@ static int collect_lines(struct folding *folding)
 		err = -ENOMEM;
 
 	for (size_t id = 1; !err && id < stacks->nodes.len; id++) {
-		struct line line = {.count = stacks->nodes.items[id].self, .depth = 0};
+		struct line line = {.count = profile__value(profile, stacks->nodes.items[id].self)};
 
 		if (!line.count)
 			continue;
@@ -191,7 +191,7 @@ static int fold(struct folding *folding, const struct profile *profile, enum gro
 		goto out;
 	err = merge_stacks(folding, &view.trie, texts);
 	if (!err)
-		err = collect_lines(folding);
+		err = collect_lines(folding, profile);
 out:
 	free(texts);
 	view__free(&view);
@@ -224,6 +224,6 @@ static const char *const suffixes[] = {".collapsed", ".folded", ".txt", NULL};
 const struct writer collapsed_writer = {
 	.name = "collapsed",
 	.suffixes = suffixes,
-	.help = "one line per stack, for flame graph tools",
+	.help = "one line per stack, for flame graph tools: samples, or microseconds",
 	.write = write_collapsed,
 };

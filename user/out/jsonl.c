@@ -6,7 +6,8 @@
  *	frame	id: 0, 1, 2, ...; kind: "python", "process", "thread", "container", or "note" for an annotation;
  *		function; and of a Python one file, line, first_line (null where not known) and, if it is so,
  *		"line_approximate": true
- *	stack	frames: ids, outermost first; samples, of that stack alone, and ns, the CPU time they stand for
+ *	stack	frames: ids, outermost first; samples, of that stack alone (microseconds instead, if the profile is
+ *		of time), and ns, the time that they stand for
  *	end	samples, stacks, frames: how many there were, so that a file that was cut off shows
  *
  * Texts are escaped as in the other formats (buf__add_escaped), so that they are safe to print.
@@ -56,7 +57,7 @@ static int add_stacks(struct buf *buf, const struct profile *profile, const stru
 	int err = view_stacks__open(&stacks, view);
 
 	while (!err && view_stacks__next(&stacks)) {
-		buf__adds(buf, "{\"type\":\"stack\",\"samples\":");
+		buf__addf(buf, "{\"type\":\"stack\",\"%s\":", profile__unit_name(profile));
 		buf__add_number(buf, profile__value(profile, stacks.weight));
 		buf__adds(buf, ",\"ns\":");
 		buf__add_number(buf, profile__ns(profile, stacks.weight));

@@ -213,9 +213,10 @@ static void add_mapping(struct encoder *encoder)
 static void add_profile(struct encoder *encoder)
 {
 	const struct profile *profile = encoder->profile;
+	bool timed = profile->unit == PROFILE_TIME;
 
-	add_value_type(encoder, PROFILE_SAMPLE_TYPE, "samples", "count");
-	add_value_type(encoder, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
+	add_value_type(encoder, PROFILE_SAMPLE_TYPE, timed ? "time" : "samples", timed ? "microseconds" : "count");
+	add_value_type(encoder, PROFILE_SAMPLE_TYPE, timed ? "time" : "cpu", "nanoseconds");
 	add_value_type(encoder, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
 	protobuf__number(encoder->out, PROFILE_PERIOD, profile->period_ns);
 	protobuf__number(encoder->out, PROFILE_TIME_NANOS, profile->start_realtime_ns);

@@ -10,12 +10,14 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SHARE_COLUMNS 7 /* "  61.2%" */
 #define TOTAL_COLUMNS 8
 #define GAP	      2
+#define WAIT_HEADING  "mostly" /* waited for what */
 #define MIN_COLUMNS   12 /* of a text column, however narrow the terminal is */
 #define HOT_PERCENT   10.0
 #define ELLIPSIS      "\xe2\x80\xa6"
@@ -38,8 +40,8 @@ struct table {
 	const struct profile_row *rows;
 	struct cells *cells; /* of the shown rows */
 	size_t shown, hidden;
-	uint64_t hidden_self;
-	int sample_columns, function_columns;
+	uint64_t hidden_self, whole;
+	int value_columns, wait_columns, function_columns; /* wait_columns 0: there is no such column */
 };
 
 static double percent(uint64_t part, uint64_t whole)
@@ -89,6 +91,19 @@ static int shorten_path(struct text *text, size_t columns)
 	return set_text(text, &buf);
 }
 
+/* "[sleep]" without its brackets: all that stand there are of one kind. */
+static const char *wait_text(const struct strtab *strings, const struct profile_row *row)
+{
+	static char text[64];
+	const char *name = strtab__get(strings, row->wait);
+	size_t len = strlen(name);
+
+	if (!row->wait || len < 2)
+		return row->self ? "on CPU" : "";
+	snprintf(text, sizeof(text), "%.*s", (int)len - 2, name + 1);
+	return text;
+}
+
 static int make_cells(struct cells *cells, const struct strtab *strings, const struct profile_row *row)
 {
 	const char *name = strtab__get(strings, row->function);
@@ -105,13 +120,21 @@ static int make_cells(struct cells *cells, const struct strtab *strings, const s
 	return set_text(&cells->place, &place) ?: err;
 }
 
-static int decimal_digits(uint64_t number)
+/* Samples, or seconds. Valid until the next call. */
+static const char *value_text(const struct profile *profile, uint64_t weight)
 {
-	int digits = 1;
+	static char text[32];
 
-	while (number /= 10)
-		digits++;
-	return digits;
+	if (profile->unit == PROFILE_TIME)
+		snprintf(text, sizeof(text), "%.3f", weight / 1e9);
+	else
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)profile__value(profile, weight));
+	return text;
+}
+
+static const char *value_heading(const struct profile *profile)
+{
+	return profile->unit == PROFILE_TIME ? "seconds" : "samples";
 }
 
 /* Columns that the two texts need: the widest cell, and the heading. */
@@ -139,8 +162,8 @@ static size_t place_need(const struct table *table)
  */
 static int fit_cells(struct table *table)
 {
-	size_t numbers = SHARE_COLUMNS + TOTAL_COLUMNS + table->sample_columns + 2 * GAP, width, left,
-	       columns;
+	size_t numbers = SHARE_COLUMNS + TOTAL_COLUMNS + table->value_columns + table->wait_columns + 2 * GAP,
+	       width, left, columns;
 	int err = 0;
 
 	width = max_u64(table->style->width, numbers + 2 * MIN_COLUMNS);
@@ -166,8 +189,11 @@ static void paint(const struct table *table, const char *sequence, struct buf *b
 static void add_header(const struct table *table, struct buf *buf)
 {
 	paint(table, BOLD, buf);
-	buf__addf(buf, "%*s%*s%*s  %-*s  %s", SHARE_COLUMNS, "self%", TOTAL_COLUMNS, "total%",
-		  table->sample_columns, "samples", table->function_columns, "function", "file:line");
+	buf__addf(buf, "%*s%*s%*s", SHARE_COLUMNS, "self%", TOTAL_COLUMNS, "total%", table->value_columns,
+		  value_heading(table->profile));
+	if (table->wait_columns)
+		buf__addf(buf, "  %-*s", table->wait_columns - GAP, WAIT_HEADING);
+	buf__addf(buf, "  %-*s  %s", table->function_columns, "function", "file:line");
 	paint(table, RESET, buf);
 	buf__addc(buf, '\n');
 }
@@ -176,14 +202,16 @@ static void add_row(const struct table *table, size_t i, struct buf *buf)
 {
 	const struct profile_row *row = &table->rows[i];
 	const struct cells *cells = &table->cells[i];
-	double self = percent(row->self, table->profile->samples);
+	double self = percent(row->self, table->whole);
 	bool hot = self >= HOT_PERCENT;
 
 	paint(table, hot ? BOLD_RED : "", buf);
 	buf__addf(buf, "%*.1f%%", SHARE_COLUMNS - 1, self);
 	paint(table, hot ? RESET : "", buf);
-	buf__addf(buf, "%*.1f%%%*llu  ", TOTAL_COLUMNS - 1, percent(row->total, table->profile->samples),
-		  table->sample_columns, (unsigned long long)row->self);
+	buf__addf(buf, "%*.1f%%%*s  ", TOTAL_COLUMNS - 1, percent(row->total, table->whole),
+		  table->value_columns, value_text(table->profile, row->self));
+	if (table->wait_columns)
+		buf__addf(buf, "%-*s  ", table->wait_columns - GAP, wait_text(table->profile->strings, row));
 	paint(table, hot ? BOLD_RED : "", buf);
 	buf__add(buf, cells->function.bytes, cells->function.len);
 	paint(table, hot ? RESET : "", buf);
@@ -198,20 +226,32 @@ static void add_row(const struct table *table, size_t i, struct buf *buf)
 
 static void add_rest(const struct table *table, struct buf *buf)
 {
-	buf__addf(buf, "%*.1f%%%*s%*llu  ... and %zu more\n", SHARE_COLUMNS - 1,
-		  percent(table->hidden_self, table->profile->samples), TOTAL_COLUMNS, "",
-		  table->sample_columns, (unsigned long long)table->hidden_self, table->hidden);
+	buf__addf(buf, "%*.1f%%%*s%*s%*s  ... and %zu more\n", SHARE_COLUMNS - 1,
+		  percent(table->hidden_self, table->whole), TOTAL_COLUMNS, "", table->value_columns,
+		  value_text(table->profile, table->hidden_self), table->wait_columns, "", table->hidden);
+}
+
+static int wait_columns(const struct table *table)
+{
+	size_t need = strlen(WAIT_HEADING);
+
+	if (table->profile->unit != PROFILE_TIME)
+		return 0;
+	for (size_t i = 0; i < table->shown; i++)
+		need = max_u64(need, strlen(wait_text(table->profile->strings, &table->rows[i])));
+	return GAP + (int)need;
 }
 
 static int make_table(struct table *table)
 {
 	uint64_t most = max_u64(table->rows[0].self, table->hidden_self);
-	int err = 0;
+	int err = 0, len = strlen(value_text(table->profile, most));
 
 	table->cells = calloc(table->shown, sizeof(*table->cells));
 	if (!table->cells)
 		return -ENOMEM;
-	table->sample_columns = GAP + (int)max_u64(strlen("samples"), (uint64_t)decimal_digits(most));
+	table->value_columns = GAP + (int)max_u64(strlen(value_heading(table->profile)), len);
+	table->wait_columns = wait_columns(table);
 	for (size_t i = 0; !err && i < table->shown; i++)
 		err = make_cells(&table->cells[i], table->profile->strings, &table->rows[i]);
 	return err ?: fit_cells(table);
@@ -234,6 +274,7 @@ int summary__format(const struct profile *profile, const struct summary_style *s
 
 	if (err || !rows.rows.len)
 		goto out;
+	table.whole = profile__total(profile);
 	table.rows = rows.rows.items;
 	table.shown = style->max_rows ? min_u64(style->max_rows, rows.rows.len) : rows.rows.len;
 	table.hidden = rows.rows.len - table.shown;

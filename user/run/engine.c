@@ -26,6 +26,8 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 	struct sampler_config sampler_config = {.rate_hz = config->rate_hz,
 						.max_frames = config->kernel_frames,
 						.program = config->program,
+						.no_ticks = config->mode == ENGINE_OFFCPU,
+						.switches = config->mode != ENGINE_CPU,
 						.want_names = config->want_names,
 						.measure = config->measure,
 						.follow = config->follow,
@@ -52,7 +54,10 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 
 static int open_poller(struct engine *engine, const struct engine_config *config)
 {
+	static const enum poller_takes takes[] = {
+		[ENGINE_CPU] = POLLER_ON_CPU, [ENGINE_WALL] = POLLER_ALL, [ENGINE_OFFCPU] = POLLER_OFF_CPU};
 	struct poller_config poller_config = {.rate_hz = config->rate_hz,
+					      .takes = takes[config->mode],
 					      .want_names = config->want_names,
 					      .empty = config->program == SAMPLER_EMPTY,
 					      .blocking = config->blocking,
@@ -221,6 +226,8 @@ void engine__stop(struct engine *engine)
 {
 	if (engine->sampler)
 		sampler__stop(engine->sampler);
+	if (engine->poller)
+		poller__stop(engine->poller);
 }
 
 size_t engine__losses(const struct engine *engine, struct engine_loss out[ENGINE_LOSSES_MAX])
@@ -233,7 +240,8 @@ size_t engine__losses(const struct engine *engine, struct engine_loss out[ENGINE
 		out[0] = (struct engine_loss){counters[PBP_COUNTER_LOST_SAMPLE], "ring buffer full"};
 		out[1] = (struct engine_loss){counters[PBP_COUNTER_LOST_STACK],
 					      "ring buffer full for a new stack"};
-		return 2;
+		out[2] = (struct engine_loss){counters[PBP_COUNTER_LOST_WAIT], "waits: ring buffer full"};
+		return 3;
 	}
 	counts = poller__counts(engine->poller);
 	out[0] = (struct engine_loss){counts.missed, "missed: the profiler was not run in time"};

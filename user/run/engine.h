@@ -18,8 +18,16 @@ enum engine_kind {
 	ENGINE_READV,
 };
 
+/* Of which time a profile is. */
+enum engine_mode {
+	ENGINE_CPU,
+	ENGINE_WALL,   /* on the CPU and off it */
+	ENGINE_OFFCPU, /* off it */
+};
+
 struct engine_config {
 	enum engine_kind kind;
+	enum engine_mode mode;
 	uint32_t rate_hz;
 	uint32_t kernel_frames; /* BPF: frames walked in the kernel at most; 0 = from the rate */
 	enum sampler_program program;

@@ -99,6 +99,7 @@ int follower__set_target(struct follower *follower, struct process *process)
  */
 void follower__exec(struct follower *follower, struct process *process)
 {
+	log_dbg("follow", "%d: another program", process->pid);
 	process->attached = false;
 	engine__unset_target(follower->engine, process);
 	flush(follower);
@@ -232,15 +233,25 @@ static void take_fork(struct follower *follower, const struct pbp_process *recor
 		process->since_ns = record->time_ns;
 }
 
-static void take_exec(struct follower *follower, struct process *process, pid_t pid)
+/* It was attached since, as the program that it became then. */
+static bool is_old(const struct follower *follower, const struct process *process,
+		   const struct pbp_process *record)
+{
+	return process->attached && !process->inherited &&
+	       engine__local_ns(follower->engine, record->time_ns) < process->set_ns;
+}
+
+static void take_exec(struct follower *follower, struct process *process, const struct pbp_process *record)
 {
 	/* It has ended since, and was not what it was forked from. */
 	if (process && process->exited && process->inherited)
 		process->python = process->attached = process->inherited = false;
+	if (process && !process->exited && is_old(follower, process, record))
+		return;
 	if (process && !process->exited)
 		follower__exec(follower, process);
 	else if (follower->config.all)
-		follow_watch(follower, pid);
+		follow_watch(follower, record->tgid);
 }
 
 void follower__handle(struct follower *follower, const struct pbp_process *record)
@@ -252,7 +263,7 @@ void follower__handle(struct follower *follower, const struct pbp_process *recor
 		take_fork(follower, record);
 		break;
 	case PBP_EXEC:
-		take_exec(follower, process, record->tgid);
+		take_exec(follower, process, record);
 		break;
 	case PBP_MOVED:
 		follow_scope_look(follower, record->tgid);

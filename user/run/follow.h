@@ -14,6 +14,7 @@
 #include "run/scope.h"
 #include "run/strangers.h"
 #include "run/symbolize.h"
+#include "run/waits.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,8 +36,9 @@ struct follower {
 	struct processes processes;
 	VEC(pid_t) unseen;	    /* found by a pass over everything, and not looked at yet */
 	struct strangers strangers; /* without BPF: what was no Python */
-	struct engine *engine; /* borrowed, as the next two */
+	struct engine *engine; /* borrowed, as the next three */
 	struct symbolizer *symbolizer;
+	struct waits *waits;
 	struct strtab *strings;
 	int epoll_fd;
 	pid_t last_pid; /* without BPF: tasks up to this one are known */

@@ -176,6 +176,7 @@ void follow_judge(struct follower *follower, struct process *process, bool was_p
 	err = follower__set_target(follower, process);
 	if (process->attached && follower->engine->sampler)
 		symbolizer__prime_tails(follower->symbolizer, process);
+	follow_note_error(follower, waits__find(follower->waits, process, follow_now_ns()));
 	if (err == -EBUSY)
 		log_warn("process %d: another profiler has set frame markers in it", process->pid);
 }

@@ -391,6 +391,12 @@ int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn recor
 		poller->start_ns = now;
 		next_slot(poller);
 	}
+	if (poller->last && poller->config.takes != POLLER_ON_CPU) {
+		poller->slot++;
+		err = tick(poller, now);
+		poller->config.takes = POLLER_ON_CPU; /* that was all */
+		return err ?: poller->records;
+	}
 	while (!err && !poller->news && now < until_ns && poller->records < poller->batch) {
 		uint64_t wake = min_u64(poller->due_ns, until_ns);
 
@@ -409,6 +415,11 @@ int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn recor
 		now = poller_now_ns();
 	}
 	return err ?: poller->records;
+}
+
+void poller__stop(struct poller *poller)
+{
+	poller->last = true;
 }
 
 /* --- what has come of it --- */

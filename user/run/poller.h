@@ -20,8 +20,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum poller_takes {
+	POLLER_ON_CPU,	/* threads that run */
+	POLLER_ALL,	/* ... and those that wait */
+	POLLER_OFF_CPU, /* those only */
+};
+
 struct poller_config {
 	uint32_t rate_hz;
+	enum poller_takes takes;
 	bool want_names;   /* samples carry the name of their thread */
 	bool blocking;	   /* stop a thread while its stack is read */
 	bool empty;	   /* wake up for each tick and do nothing: what the timer alone costs, for benchmarks */
@@ -58,6 +65,9 @@ void poller__remove(struct poller *poller, const struct process *process);
  * has come. Number of records handed over, or -errno.
  */
 int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn record, void *context);
+
+/* The run is over: the next poller__run() tells what is left of waits. */
+void poller__stop(struct poller *poller);
 
 /* A stack with this id is to be handed over anew when it is met again. */
 void poller__send_again(struct poller *poller, uint64_t stack_id);

@@ -28,6 +28,7 @@ static bool is_running(struct polled *polled, struct lane *lane, bool holds_gil)
 	struct task_look look = task_probe__look(&lane->probe);
 
 	lane->looked_at = true;
+	lane->look = look;
 	if (look.state == TASK_GONE) {
 		polled->stale = true;
 		return false;
@@ -39,6 +40,22 @@ static bool is_running(struct polled *polled, struct lane *lane, bool holds_gil)
 	else if (lane->waited < ACTIVE_LOOKS)
 		lane->waited++;
 	return look.state == TASK_RUNNING;
+}
+
+/* Is it one to be read, whether it runs or not? */
+static bool is_taken(const struct poller *poller, struct polled *polled, struct lane *lane)
+{
+	lane->off_cpu = !is_running(polled, lane, false);
+	lane->is_ready = false;
+	return !lane->off_cpu || (poller->config.takes != POLLER_ON_CPU && lane->look.state != TASK_GONE);
+}
+
+/* The same thread's. */
+static void copy_state(struct lane *lane, const struct lane *from)
+{
+	lane->off_cpu = from->off_cpu;
+	lane->is_ready = from->is_ready;
+	lane->look = from->look;
 }
 
 static int choose(struct poller *poller, struct lane *lane, uint32_t weight)
@@ -57,7 +74,7 @@ int poller_choose_active(struct poller *poller, struct polled *polled)
 	for (size_t i = 0; i < count && !err; i++) {
 		struct lane *lane = polled->active.items[i];
 
-		if (is_running(polled, lane, false))
+		if (is_taken(poller, polled, lane))
 			err = choose(poller, lane, 1);
 		if (lane->waited < ACTIVE_LOOKS)
 			polled->active.items[kept++] = lane;
@@ -74,14 +91,14 @@ int poller_choose_active(struct poller *poller, struct polled *polled)
  */
 int poller_choose_by_turns(struct poller *poller, struct polled *polled)
 {
-	size_t ticks = (polled->waiting.len + TURN_LOOKS - 1) / TURN_LOOKS;
+	size_t ticks = poller->last ? 1 : (polled->waiting.len + TURN_LOOKS - 1) / TURN_LOOKS;
 	int err = 0;
 
 	for (size_t i = ticks > 1 ? poller_next_random(poller) % ticks : 0; i < polled->waiting.len && !err;
 	     i += ticks) {
 		struct lane *lane = polled->waiting.items[i];
 
-		if (lane->chosen_slot != poller->slot && is_running(polled, lane, false))
+		if (lane->chosen_slot != poller->slot && is_taken(poller, polled, lane))
 			err = choose(poller, lane, ticks);
 	}
 	return err;
@@ -115,8 +132,11 @@ int poller_choose_shared(struct poller *poller, struct polled *polled)
 		for (size_t j = 0; j < polled->lanes.len && lane->shares && !err; j++) {
 			struct lane *other = polled->lanes.items[j];
 
-			if (other->tid == lane->tid && other->has_stack && other->chosen_slot != poller->slot)
-				err = choose(poller, other, lane->weight);
+			if (other->tid != lane->tid || !other->has_stack ||
+			    other->chosen_slot == poller->slot)
+				continue;
+			copy_state(other, lane);
+			err = choose(poller, other, lane->weight);
 		}
 	}
 	return err;
@@ -128,6 +148,8 @@ int poller_choose_holders(struct poller *poller, struct polled *polled)
 	int err = 0;
 
 	poller->chosen.len = 0;
+	if (poller->config.takes != POLLER_ON_CPU)
+		return 0; /* every thread has its turn */
 	for (size_t i = 0; i < polled->unwinder.gils.len && !err; i++) {
 		py_addr holder = polled->unwinder.gils.items[i].holder;
 		struct lane *lane = holder ? poller_find_lane(polled, holder) : NULL;
@@ -135,7 +157,9 @@ int poller_choose_holders(struct poller *poller, struct polled *polled)
 		polled->stale |= holder && !lane;
 		if (!lane || lane->chosen_slot == poller->slot)
 			continue;
-		if (is_running(polled, lane, true))
+		/* A moment ago it may have been waiting. */
+		lane->off_cpu = !is_running(polled, lane, true);
+		if (!lane->off_cpu)
 			err = choose(poller, lane, 1);
 	}
 	return err;
@@ -149,7 +173,7 @@ int poller_choose_new(struct poller *poller, struct polled *polled)
 	for (size_t i = 0; i < polled->active.len && poller_is_free_threaded(polled) && !err; i++) {
 		struct lane *lane = polled->active.items[i];
 
-		if (!lane->looked_at && is_running(polled, lane, false))
+		if (!lane->looked_at && is_taken(poller, polled, lane))
 			err = choose(poller, lane, 1);
 	}
 	return err;
@@ -231,8 +255,9 @@ static bool is_paid_for(const struct poller *poller, size_t count, const struct 
 }
 
 /*
- * Leaves out what the CPU time does not pay for, whichever: where more threads are ready to run than there are CPUs
- * for, none is to come before the others. False: that is all that there was.
+ * Leaves out what the CPU time does not pay for, whichever: where more threads are ready to run than there
+ * are CPUs for, none is to come before the others. Where those that wait are taken, too, these are such.
+ * False: that is all that there was.
  */
 bool poller_spend_credit(struct poller *poller, struct polled *polled)
 {
@@ -243,12 +268,15 @@ bool poller_spend_credit(struct poller *poller, struct polled *polled)
 		struct lane *lane = poller->chosen.items[drawn];
 
 		poller->chosen.items[drawn] = poller->chosen.items[i];
-		if (!is_paid_for(poller, kept, lane)) {
-			if (polled->credit < lane->weight) {
+		if (!lane->off_cpu && !is_paid_for(poller, kept, lane)) {
+			if (polled->credit < lane->weight && poller->config.takes != POLLER_ON_CPU) {
+				lane->off_cpu = lane->is_ready = true;
+			} else if (polled->credit < lane->weight) {
 				poller->counts.waiting += lane->weight;
 				continue;
+			} else {
+				polled->credit -= lane->weight;
 			}
-			polled->credit -= lane->weight;
 		}
 		poller->chosen.items[kept++] = lane;
 	}
@@ -315,7 +343,8 @@ int poller_look_again_at_young(struct poller *poller, struct polled *polled, uin
 	if (!young || now - polled->refreshed_ns < REFRESH_LEAST)
 		return 0;
 	for (size_t i = 0; i < poller->chosen.len && !err; i++)
-		err = vec__push(&chosen, *poller->chosen.items[i]); /* only tid, weight and the thread state are used */
+		err = vec__push(&chosen, *poller->chosen.items[i]); /* only tid, weight, what was seen and the
+								       thread state are used */
 	err = err ?: poller_refresh(poller, polled, now);
 	poller->chosen.len = 0;
 	for (size_t i = 0; i < chosen.len && !err; i++) {
@@ -325,8 +354,10 @@ int poller_look_again_at_young(struct poller *poller, struct polled *polled, uin
 
 		if (!lane && index)
 			lane = polled->lanes.items[*index];
-		if (lane && !is_chosen(poller, lane))
+		if (lane && !is_chosen(poller, lane)) {
+			copy_state(lane, then);
 			err = choose(poller, lane, then->weight);
+		}
 	}
 	vec__free(&chosen);
 	return err;

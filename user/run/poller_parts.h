@@ -34,6 +34,10 @@ struct lane {
 	bool shares;	/* its thread has another thread state too */
 	bool found;	/* in the last lists */
 	bool looked_at; /* whether it runs */
+	bool off_cpu;	/* it did not when it was chosen, or had no CPU ... */
+	bool is_ready;	/* ... for which it waits; else: */
+	struct task_look look;
+	uint64_t told_ns; /* its waits are told of up to then */
 	pid_t tid;
 	struct task_probe probe;
 	struct stopped_task stopped;
@@ -72,6 +76,7 @@ struct poller {
 	struct hmap sent;	      /* stack ids */
 	VEC(uint8_t) record_bytes;
 	uint64_t start_ns, slot, due_ns;
+	bool last;	 /* this is the last tick: no turns */
 	pid_t runner;	    /* the only thread that ran in this tick; 0: several did, or none */
 	uint64_t follow_ns; /* when to look next on which CPU it runs */
 	uint64_t random;

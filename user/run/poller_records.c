@@ -153,6 +153,24 @@ static int send_frames(struct poller *poller, const struct polled *polled, struc
 
 /* --- samples --- */
 
+/* Met at a tick: it stands for all the time since it was looked at last. */
+static void send_wait(struct poller *poller, struct lane *lane, const struct pbp_sample *sample)
+{
+	uint64_t since_ns = max_u64(lane->told_ns, max_u64(lane->found_ns, poller->start_ns));
+	struct pbp_wait wait = {
+		.type = PBP_WAIT,
+		.flags = PBP_WAIT_TICK | PBP_WAIT_CERTAIN | (lane->is_ready ? PBP_WAIT_READY : 0),
+		.out_ns = since_ns,
+		.duration_ns = sample->time_ns > since_ns ? sample->time_ns - since_ns : 0,
+		.syscall = lane->probe.is_stat || lane->look.state == TASK_UNKNOWN ? PBP_SYSCALL_UNKNOWN
+										   : lane->look.syscall,
+		.arg = lane->look.arg,
+		.sample = *sample};
+
+	wait.ready_ns = lane->is_ready ? wait.duration_ns : 0;
+	hand_over(poller, &wait, PBP_WAIT_SHORT);
+}
+
 static int send_sample(struct poller *poller, const struct polled *polled, struct lane *lane, uint64_t now,
 		       enum pbp_status status)
 {
@@ -175,8 +193,12 @@ static int send_sample(struct poller *poller, const struct polled *polled, struc
 		sample.stack_id = lane->stack_id;
 		sample.leaf_instr = stack->frames.items[0].instr;
 	}
-	for (uint32_t i = 0; i < lane->weight && !err; i++)
-		hand_over(poller, &sample, PBP_SAMPLE_SHORT);
+	if (lane->off_cpu && !err)
+		send_wait(poller, lane, &sample);
+	lane->told_ns = now;
+	for (uint32_t i = 0; i < lane->weight && !lane->off_cpu && !err; i++)
+		if (poller->config.takes != POLLER_OFF_CPU && !poller->last)
+			hand_over(poller, &sample, PBP_SAMPLE_SHORT);
 	poller->counts.by_turns += lane->weight > 1 ? lane->weight : 0;
 	return err;
 }

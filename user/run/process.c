@@ -327,6 +327,7 @@ void process__forget(struct process *process)
 	process->target.layout.epoch = process->epoch;
 	code_cache__clear(&process->codes);
 	hmap__clear(&process->lines);
+	process->gils.items.len = process->gils.read_ns = 0;
 	free_tails(process);
 }
 
@@ -443,6 +444,7 @@ void process__release(struct process *process)
 	process->pidfd = -1;
 	code_cache__free(&process->codes);
 	hmap__free(&process->lines);
+	py_gils__free(&process->gils);
 	free_tails(process);
 	vec__free(&process->tails);
 	hmap__free(&process->tail_index);

@@ -10,6 +10,7 @@
 #include "os/halt.h"
 #include "os/pidns.h"
 #include "py/code.h"
+#include "py/gils.h"
 #include "py/tail.h"
 #include "py/target.h"
 
@@ -49,6 +50,7 @@ struct process {
 	uint32_t engine_epoch; /* the one that the engine was told last */
 	struct py_target target;
 	struct code_cache codes;
+	struct py_gils gils;	/* where waits are told of */
 	struct hmap lines;	/* code index << 32 | bytecode offset -> frame id */
 	uint64_t start_ticks;	/* of one without a pidfd, else 0 */
 	struct hmap tail_index; /* thread state -> index in tails */

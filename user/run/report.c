@@ -52,6 +52,11 @@ uint64_t report__not_python(const struct report *report)
 	return report->other_processes - min_u64(report->other_processes, known);
 }
 
+uint64_t report__on_cpu(const struct report *report)
+{
+	return report->counts.samples - report->counts.waits + report__lost(report) - report->waits.lost;
+}
+
 uint64_t report__without_python(const struct report *report)
 {
 	const uint64_t *status = report->counts.status;
@@ -82,13 +87,16 @@ static bool is_cpu_short(const struct report *report)
 static void format_rate(const struct report *report, struct buf *out)
 {
 	uint64_t cpu_ns = report__target_cpu_ns(report);
-	uint64_t taken = report->counts.samples + report__lost(report);
 
-	buf__addf(out, "  rate       %u Hz of CPU time asked, ", report->rate_hz);
-	if (cpu_ns < 10000000)
-		buf__adds(out, "n/a given (too little CPU time to say)");
+	if (report->mode == ENGINE_OFFCPU)
+		buf__adds(out, "  CPU        not sampled");
 	else
-		buf__addf(out, "%s%.1f given", is_cpu_short(report) ? "at most " : "", taken * 1e9 / cpu_ns);
+		buf__addf(out, "  rate       %u Hz of CPU time asked, ", report->rate_hz);
+	if (report->mode != ENGINE_OFFCPU && cpu_ns < 10000000)
+		buf__adds(out, "n/a given (too little CPU time to say)");
+	else if (report->mode != ENGINE_OFFCPU)
+		buf__addf(out, "%s%.1f given", is_cpu_short(report) ? "at most " : "",
+			  report__on_cpu(report) * 1e9 / cpu_ns);
 	buf__addf(out, "; %s used %.3f s of CPU in %.2f s\n",
 		  report->process_count + report->past.pythons == 1 ? "the process" : "they", cpu_ns / 1e9,
 		  report->wall_ns / 1e9);
@@ -129,7 +137,7 @@ static void format_no_python(const struct report *report, struct buf *out)
 	bool first = true;
 
 	buf__addf(out, "%" PRIu64 " without Python frames", report__without_python(report));
-	for (int status = PBP_STATUS_NO_TARGET; status < PBP_STATUS_COUNT; status++)
+	for (int status = PBP_STATUS_NO_TARGET; status <= PBP_STATUS_NO_FRAMES; status++)
 		add_reason(out, &first, report->counts.status[status], texts[status]);
 	buf__adds(out, first ? "" : ")");
 }
@@ -194,16 +202,19 @@ static const char *attached_words(const struct report *report)
 static void format_state(const struct report *report, struct buf *out)
 {
 	const struct symbolize_counts *counts = &report->counts;
+	uint64_t samples = counts->samples - counts->waits; /* on the CPU */
 
+	if (!samples)
+		return;
 	if (knows_attached(report))
-		buf__addf(out, "  state      %.1f%% %s", percent(counts->attached, counts->samples),
+		buf__addf(out, "  state      %.1f%% %s", percent(counts->attached, samples),
 			  attached_words(report));
 	else
 		buf__adds(out, "  state      who held the GIL is not known");
 	buf__addf(out, ", %.1f%% collecting garbage, %.1f%% with an exception set",
-		  percent(counts->collecting, counts->samples), percent(counts->raising, counts->samples));
+		  percent(counts->collecting, samples), percent(counts->raising, samples));
 	if (report->knows_kernel)
-		buf__addf(out, ", %.1f%% in the kernel", percent(counts->in_kernel, counts->samples));
+		buf__addf(out, ", %.1f%% in the kernel", percent(counts->in_kernel, samples));
 	buf__adds(out, "\n");
 }
 
@@ -230,6 +241,8 @@ static void format_cost(const struct report *report, struct buf *out)
 	if (report->tick_ns)
 		buf__addf(out, "; in the kernel %.2f us a tick, %" PRIu64 " ticks", report->tick_ns / 1e3,
 			  report->ticks);
+	if (report->waits.switch_ns)
+		buf__addf(out, "; in the kernel %.2f us a switch", report->waits.switch_ns / 1e3);
 	buf__adds(out, "\n");
 }
 
@@ -374,14 +387,19 @@ static void format_found(const struct report *report, struct buf *out)
 
 void report__format(const struct report *report, struct buf *out)
 {
-	buf__addf(out, "%" PRIu64 " sample%s of ", report->counts.samples, plural(report->counts.samples));
+	if (report->profile)
+		report_format_time_head(report, out);
+	else
+		buf__addf(out, "%" PRIu64 " sample%s of ", report->counts.samples,
+			  plural(report->counts.samples));
 	format_targets(report, out);
 	buf__addf(out, " in %.1f s by the %s engine (%s)\n", report->wall_ns / 1e9, report->engine,
 		  report->end);
 	format_samples(report, out);
+	if (report->profile)
+		report_format_time(report, out);
 	format_rate(report, out);
-	if (report->counts.samples)
-		format_state(report, out);
+	format_state(report, out);
 	format_lines(report, out);
 	if (report->not_stopped)
 		buf__addf(out,
@@ -471,6 +489,12 @@ void report__explain_empty(const struct report *report, struct buf *out)
 
 	if (report__lost(report)) {
 		buf__addf(out, "no samples: all %" PRIu64 " were lost", report__lost(report));
+		return;
+	}
+	if (report->mode == ENGINE_OFFCPU) {
+		buf__adds(out, "no waits: no thread of ");
+		format_targets(report, out);
+		buf__addf(out, " was off the CPU in %.2f s", report->wall_ns / 1e9);
 		return;
 	}
 	if (report->process_count == 1 && was_always_halted(report)) {

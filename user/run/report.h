@@ -20,7 +20,21 @@ struct report_container {
 	uint64_t pythons, samples, cpu_ns;
 };
 
+/* Of a profile of time: what the kernel side saw of switches. */
+struct report_waits {
+	uint64_t skipped, skipped_ns; /* not walked, and represented by others */
+	uint64_t found;		      /* threads that were off the CPU when it began */
+	uint64_t lost, lost_ns;	      /* ring buffer full */
+	uint64_t lost_threads;	      /* waits of threads that there was no room for */
+	uint64_t missed;	      /* switches that the kernel side was not told of */
+	uint64_t switch_ns;	      /* mean time of the BPF program, 0 = not measured */
+};
+
 struct report {
+	enum engine_mode mode;
+	const struct profile *profile; /* borrowed; NULL if it is of CPU time */
+	struct report_waits waits;
+	bool hides_idle;
 	struct process *const *processes; /* borrowed */
 	size_t process_count;
 	const struct report_container *containers; /* borrowed; those with samples first */
@@ -68,8 +82,15 @@ void report__explain_empty(const struct report *report, struct buf *out);
  */
 void report__format_json(const struct report *report, struct buf *out);
 
+/* For report.c and report_json.c: what a profile of time is made of. */
+void report_format_time_head(const struct report *report, struct buf *out);
+void report_format_time(const struct report *report, struct buf *out);
+void report_format_time_json(const struct report *report, struct buf *out);
+
 uint64_t report__lost(const struct report *report);
 uint64_t report__without_python(const struct report *report);
 /* Of the others, those that were looked at, and are none. */
 uint64_t report__not_python(const struct report *report);
+/* Samples on the CPU, those that were lost included. */
+uint64_t report__on_cpu(const struct report *report);
 uint64_t report__target_cpu_ns(const struct report *report);

@@ -206,9 +206,13 @@ void report__format_json(const struct report *report, struct buf *out)
 	add_number(out, "rate_asked_hz", report->rate_hz);
 	if (cpu_ns)
 		buf__addf(out, ", \"rate_given_hz\": %.1f",
-			  (report->counts.samples + report__lost(report)) * 1e9 / cpu_ns);
+			  report__on_cpu(report) * 1e9 / cpu_ns);
 	else
 		buf__adds(out, ", \"rate_given_hz\": null");
+	if (report->profile)
+		report_format_time_json(report, out);
+	else
+		add_text(out, "mode", "cpu");
 	add_samples(report, out);
 	add_cost(report, out);
 	add_reads(report, out);

@@ -33,6 +33,8 @@
 
 #define DRAIN_BYTES    (2u << 20) /* handed over at once */
 #define CPUS_MAX       65536
+#define THREADS_MAX	 8192	    /* whose switches are watched: 512 bytes each ... */
+#define THREADS_FOLLOWED 32768	    /* ... and where processes are followed */
 #define RING_BYTES_MIN (512u << 10)
 #define RING_BYTES_MAX (8u << 20)
 #define RING_BYTES_FOLLOW (4u << 20)
@@ -45,7 +47,8 @@ static const char *const KERNEL_TYPES[] = {"pid", "thread_struct", "task_struct"
 struct sampler {
 	struct pybpfprof_bpf *skel;
 	struct ring_buffer *ring;
-	struct bpf_program *program;
+	struct bpf_program *program;	    /* of ticks; NULL: there are none */
+	struct bpf_program *switch_program; /* the same of switches */
 	uint64_t period_ns;
 	int cpus;	/* that there can be ... */
 	size_t cpus_end; /* ... whose numbers are all less than this */
@@ -113,15 +116,33 @@ static bool kernel_has_loop(void)
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
 }
 
-static void choose_program(struct sampler *sampler, enum sampler_program wanted)
+static void choose_switch_program(struct sampler *sampler, enum sampler_program wanted, bool follow)
 {
 	struct pybpfprof_bpf *skel = sampler->skel;
+
+	sampler->switch_program = wanted == SAMPLER_WALK      ? skel->progs.on_switch
+				  : wanted == SAMPLER_BOUNDED ? skel->progs.on_switch_bounded
+							      : skel->progs.on_switch_empty;
+	bpf_program__set_autoload(sampler->switch_program, true);
+	bpf_program__set_autoload(
+		wanted == SAMPLER_EMPTY ? skel->progs.on_waking_empty : skel->progs.on_waking, true);
+	bpf_map__set_max_entries(skel->maps.off_threads, follow ? THREADS_FOLLOWED : THREADS_MAX);
+}
+
+static void choose_programs(struct sampler *sampler, const struct sampler_config *config)
+{
+	struct pybpfprof_bpf *skel = sampler->skel;
+	enum sampler_program wanted = config->program;
 
 	if (wanted == SAMPLER_WALK && !kernel_has_loop()) {
 		snprintf(sampler->notes, sizeof(sampler->notes),
 			 "this kernel has no bpf_loop (5.17): walks cost a little more");
 		wanted = SAMPLER_BOUNDED;
 	}
+	if (config->switches)
+		choose_switch_program(sampler, wanted, config->follow);
+	if (config->no_ticks)
+		return;
 	sampler->program = wanted == SAMPLER_WALK      ? skel->progs.on_tick
 			   : wanted == SAMPLER_BOUNDED ? skel->progs.on_tick_bounded
 						       : skel->progs.on_tick_empty;
@@ -182,15 +203,16 @@ static bool is_old_kernel(void)
 	       (major < 5 || (major == 5 && minor < 15));
 }
 
-static void log_program(const struct sampler *sampler)
+static void log_program(const struct sampler *sampler, const struct bpf_program *program)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
 
-	if (log_enabled(LOG_DBG) && !bpf_obj_get_info_by_fd(bpf_program__fd(sampler->program), &info, &size))
+	if (program && log_enabled(LOG_DBG) &&
+	    !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
 		log_dbg("sampler",
 			"%s: %u instructions, %u looked at by the verifier, walks of at most %u frames",
-			bpf_program__name(sampler->program), info.xlated_prog_len / 8, info.verified_insns,
+			bpf_program__name(program), info.xlated_prog_len / 8, info.verified_insns,
 			sampler__max_frames(sampler));
 }
 
@@ -223,7 +245,7 @@ static int open_event(struct sampler *sampler, int tid, int cpu, unsigned long f
 /* It may be refused though programs may be loaded. On a thread it would take patches of the kernel's code. */
 static int try_timer(struct sampler *sampler)
 {
-	int err = open_event(sampler, -1, sched_getcpu(), 0);
+	int err = sampler->program ? open_event(sampler, -1, sched_getcpu(), 0) : 0;
 
 	sampler__stop(sampler);
 	return err;
@@ -249,13 +271,14 @@ static int load(struct sampler *sampler, const struct sampler_config *config, ch
 		err = -errno;
 		goto out;
 	}
-	choose_program(sampler, config->program);
+	choose_programs(sampler, config);
 	set_knobs(sampler, config);
 	step = "load the BPF program";
 	err = pybpfprof_bpf__load(skel);
 	if (err)
 		goto out;
-	log_program(sampler);
+	log_program(sampler, sampler->program);
+	log_program(sampler, sampler->switch_program);
 	step = "find the pid namespace";
 	err = find_namespaces(sampler);
 	if (err)
@@ -330,8 +353,21 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 	return 0;
 }
 
+static void detach(struct bpf_link **link)
+{
+	bpf_link__destroy(*link);
+	*link = NULL;
+}
+
 void sampler__stop(struct sampler *sampler)
 {
+	struct pybpfprof_bpf *skel = sampler->skel;
+
+	if (sampler->switch_program) {
+		detach(&skel->links.on_switch);
+		detach(&skel->links.on_switch_bounded);
+		detach(&skel->links.on_waking);
+	}
 	for (size_t i = 0; i < sampler->events.len; i++)
 		close(sampler->events.items[i]);
 	sampler->events.len = 0;
@@ -352,10 +388,21 @@ void sampler__close(struct sampler *sampler)
 	free(sampler);
 }
 
+static void set_bit(uint64_t *bits, pid_t id)
+{
+	__atomic_fetch_or(&bits[id % PBP_ID_BITS / 64], 1ull << id % 64, __ATOMIC_SEQ_CST);
+}
+
+void sampler__mark_thread(struct sampler *sampler, pid_t tid)
+{
+	set_bit((uint64_t *)sampler->skel->bss->off_thread_bits, tid);
+}
+
 int sampler__add_target(struct sampler *sampler, pid_t pid, const struct pbp_target *target)
 {
 	uint32_t key = pid;
 
+	set_bit((uint64_t *)sampler->skel->bss->target_bits, pid);
 	return bpf_map_update_elem(bpf_map__fd(sampler->skel->maps.targets), &key, target, BPF_ANY) ? -errno
 												    : 0;
 }
@@ -433,7 +480,7 @@ int sampler__watch_cpus(struct sampler *sampler)
 	size_t on_threads = sampler->events.len;
 	int err;
 
-	if (sampler->watches_cpus)
+	if (sampler->watches_cpus || !sampler->program)
 		return 0;
 	memset(sampler->watched, 0, sampler->cpus_end);
 	err = open_cpu_events(sampler);
@@ -486,6 +533,8 @@ int sampler__attach(struct sampler *sampler, pid_t pid)
 	pid_t tid, again;
 	int err = only_thread(pid, &tid);
 
+	if (!sampler->program)
+		return err;
 	if (err || !tid || sampler->watches_cpus)
 		return err ?: sampler__watch_cpus(sampler);
 	/* Looked at again, since a thread that it starts from now on is told by the kernel side. */
@@ -544,18 +593,60 @@ uint32_t sampler__max_frames(const struct sampler *sampler)
 	return sampler->skel->rodata->max_frames;
 }
 
+uint64_t sampler__kernel_ns(const struct sampler *sampler, uint64_t time_ns)
+{
+	return time_ns - sampler->clock_ahead_ns;
+}
+
 uint64_t sampler__local_ns(const struct sampler *sampler, uint64_t time_ns)
 {
 	return time_ns + sampler->clock_ahead_ns;
 }
 
-uint64_t sampler__mean_tick_ns(const struct sampler *sampler, uint64_t *runs)
+static uint64_t mean_ns(const struct sampler *sampler, const struct bpf_program *program, uint64_t *runs)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
 
-	if (sampler->stats_fd < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(sampler->program), &info, &size))
-		return *runs = 0;
+	*runs = 0;
+	if (!program || sampler->stats_fd < 0 ||
+	    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+		return 0;
 	*runs = info.run_cnt;
 	return info.run_cnt ? info.run_time_ns / info.run_cnt : 0;
+}
+
+uint64_t sampler__mean_tick_ns(const struct sampler *sampler, uint64_t *runs)
+{
+	return mean_ns(sampler, sampler->program, runs);
+}
+
+uint64_t sampler__mean_switch_ns(const struct sampler *sampler)
+{
+	uint64_t runs;
+
+	return mean_ns(sampler, sampler->switch_program, &runs);
+}
+
+uint64_t sampler__missed_switches(const struct sampler *sampler)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (!sampler->switch_program ||
+	    bpf_obj_get_info_by_fd(bpf_program__fd(sampler->switch_program), &info, &size))
+		return 0;
+	return info.recursion_misses;
+}
+
+int sampler__map_fd(const struct sampler *sampler, enum sampler_map map)
+{
+	const struct pybpfprof_bpf *skel = sampler->skel;
+
+	return bpf_map__fd(map == SAMPLER_SKIPPED ? skel->maps.skipped : skel->maps.off_threads);
+}
+
+int sampler__cpus(const struct sampler *sampler)
+{
+	return sampler->cpus;
 }

@@ -25,6 +25,8 @@ struct sampler_config {
 	uint32_t max_frames; /* frames walked in the kernel at most; 0 = from the rate (sampler_frame_budget)
 			      */
 	enum sampler_program program;
+	bool no_ticks;	 /* no timers: nothing is sampled on the CPU */
+	bool switches;	 /* tell of threads that were off the CPU */
 	bool want_names; /* samples carry the name of their thread */
 	bool follow;	 /* processes that targets start are targets from their start */
 	bool tell_execs; /* of processes, too, that are no targets */
@@ -80,7 +82,7 @@ int sampler__watch_cgroups(struct sampler *sampler, const int *fds, size_t count
 /* CPUs come and go: timers for those that are online again. To be called now and then. 0 or -errno. */
 int sampler__refresh_cpus(struct sampler *sampler);
 
-/* Take all timers away again. Counters and waiting records stay. */
+/* Take all timers away again, and watch switches no more. Counters and waiting records stay. */
 void sampler__stop(struct sampler *sampler);
 
 /* Becomes readable on a wake-up; for epoll. */
@@ -105,9 +107,39 @@ uint64_t sampler__counter(const struct sampler *sampler, enum pbp_counter counte
  * not.
  */
 uint64_t sampler__mean_tick_ns(const struct sampler *sampler, uint64_t *runs);
+/* The same of the program of switches. */
+uint64_t sampler__mean_switch_ns(const struct sampler *sampler);
+/* Times that the kernel did not run the program of switches, since it was running already. */
+uint64_t sampler__missed_switches(const struct sampler *sampler);
+
+/* --- threads off the CPU: sampler_waits.c --- */
+
+/*
+ * It may be off the CPU already: if it is, and comes back, it will be told as having been off since `since_ns`, with
+ * PBP_WAIT_FOUND and without a stack. If it is on a CPU, nothing is different. 0, -EEXIST: its switches are known
+ * already; another -errno.
+ */
+int sampler__expect_thread(struct sampler *sampler, pid_t pid, pid_t tid, uint64_t since_ns);
+/* Has it been off the CPU since then, as far as its switches tell? */
+bool sampler__is_off_since(const struct sampler *sampler, pid_t tid, uint64_t out_ns);
+bool sampler__is_off(const struct sampler *sampler, pid_t tid);
+/* It has ended, or is to be looked at anew. */
+void sampler__forget_thread(struct sampler *sampler, pid_t tid);
+/* The threads that are off the CPU now, or were put in by sampler__expect_thread; one may come twice. */
+typedef void (*sampler_off_fn)(void *context, pid_t tid, const struct pbp_off_thread *thread);
+void sampler__each_off(const struct sampler *sampler, sampler_off_fn take, void *context);
+/* Waits that were not walked, by kind. */
+void sampler__skipped(const struct sampler *sampler, struct pbp_skipped out[PBP_WAIT_KINDS]);
+
+enum sampler_map { SAMPLER_OFF_THREADS, SAMPLER_SKIPPED };
+int sampler__map_fd(const struct sampler *sampler, enum sampler_map map); /* for sampler_waits.c */
+int sampler__cpus(const struct sampler *sampler);			  /* the same ... */
+void sampler__mark_thread(struct sampler *sampler, pid_t tid);		  /* ... */
 
 /* For the start message: what this kernel lacks, "" if nothing. */
 const char *sampler__kernel_notes(const struct sampler *sampler);
 /* A record's time by this process's clock; in a time namespace the kernel side's is another. */
 uint64_t sampler__local_ns(const struct sampler *sampler, uint64_t time_ns);
+/* ... and one of ours by the kernel side's. */
+uint64_t sampler__kernel_ns(const struct sampler *sampler, uint64_t time_ns);
 uint32_t sampler__max_frames(const struct sampler *sampler);

@@ -94,6 +94,10 @@ static void handle_record(void *context, const void *record, size_t size)
 		handle_process(session, record);
 		return;
 	}
+	if (type == PBP_WAIT) {
+		session->err = session->err ?: waits__take(&session->waits, record, size);
+		return;
+	}
 	if (type == PBP_SAMPLE && size >= PBP_SAMPLE_SHORT)
 		handle_sample(session, record, size);
 	else
@@ -161,11 +165,37 @@ static void flush_caches(struct session *session)
 			engine__set_target(&session->engine, process);
 	}
 	drain_all(session);
+	session->err = session->err ?: waits__tell(&session->waits, session_now_ns());
+	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
 	symbolizer__forget(&session->symbolizer, NULL);
 	for (size_t i = 0; i < processes->items.len; i++) {
 		code_cache__clear(&processes->items.items[i]->codes);
 		hmap__clear(&processes->items.items[i]->lines);
 	}
+	session->err = session->err ?: waits__read_again(&session->waits);
+}
+
+/* CPU time of what was profiled; 0: it is not known of all. */
+static uint64_t cpu_ns(const struct session *session)
+{
+	const struct processes *processes = &session->follower.processes;
+	uint64_t sum = processes->past.cpu_ns;
+
+	for (size_t i = 0; i < processes->items.len; i++)
+		if (processes->items.items[i]->python || processes->items.items[i]->samples)
+			sum += processes->items.items[i]->cpu_end_ns -
+			       processes->items.items[i]->cpu_start_ns;
+	return session->follower.cpu_unknown || !session->symbolizer.cpu_is_known ? 0 : sum;
+}
+
+/* Those that are not over count as far as they have come. */
+static void tell_waits(struct session *session, uint64_t now)
+{
+	session->err = session->err ?: waits__tell(&session->waits, now);
+	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
+	if (!session->waits.end_ns) /* else it stands as at the end */
+		follower__update_cpu(&session->follower);
+	waits__settle(&session->waits, cpu_ns(session));
 }
 
 /* --- the loop --- */
@@ -236,6 +266,7 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 	session->signal = signals__take(&wants_snapshot);
 	if (wants_snapshot) {
 		drain(session, 0);
+		tell_waits(session, session_now_ns());
 		if (snapshot) {
 			session->profile.duration_ns = session_now_ns() - session->start_ns;
 			follower__update_cpu(&session->follower);
@@ -296,6 +327,7 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 				follower__exit(&session->follower,
 					       (struct process *)(uintptr_t)events[i].data.u64);
 		}
+		session->err = session->err ?: waits__look(&session->waits, now);
 		follower__turn(&session->follower, now);
 		session->err = session->err ?: session->follower.err;
 		if (now >= session->refresh_ns) {
@@ -321,20 +353,36 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 
 static void stop_sampling(struct session *session, enum session_end end)
 {
-	session->profile.duration_ns = session_now_ns() - session->start_ns;
+	uint64_t now = session_now_ns();
+
 	follower__update_cpu(&session->follower);
+	session->profile.duration_ns = now - session->start_ns;
+	waits__end(&session->waits, now);
 	look_for_halts(session);
 	engine__stop(&session->engine);
 	drain_all(session);
+	tell_waits(session, now);
 	session->end = end;
 	session_account(session);
 	session->profile.account.end = session_end_text(session);
 	log_progress("%s", "");
 }
 
+/* Those that are asleep already. */
+static void find_sleepers(struct session *session)
+{
+	const struct processes *processes = &session->follower.processes;
+
+	for (size_t i = 0; i < processes->items.len && !session->err; i++)
+		session->err = waits__find(&session->waits, processes->items.items[i], session->start_ns);
+}
+
 enum session_end session__run(struct session *session, void (*snapshot)(void *context), void *context)
 {
-	enum session_end end = sample(session, snapshot, context);
+	enum session_end end;
+
+	find_sleepers(session);
+	end = sample(session, snapshot, context);
 
 	stop_sampling(session, end);
 	return end;

@@ -36,6 +36,8 @@ struct session_config {
 	uint64_t duration_ns; /* 0 = until stopped or the processes end */
 	uint32_t rate_hz;
 	enum engine_kind engine;
+	enum engine_mode mode;
+	bool hide_idle; /* leave out what waits for work */
 	uint32_t kernel_frames; /* 0 = from the rate */
 	enum sampler_program program;
 	bool no_slot; /* find thread states by their lists only */

@@ -75,6 +75,13 @@ static enum session_error open_basics(struct session *session)
 			     by_process(session), session->config.by_thread) ||
 	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
 		return SESSION_FAILED;
+	session->symbolizer.hide_idle = session->config.hide_idle;
+	session->waits.symbolizer = &session->symbolizer;
+	session->waits.processes = &follower->processes;
+	session->waits.want_names = session->config.by_thread;
+	session->profile.period_ns = 1000000000ull / session->config.rate_hz;
+	session->profile.unit = session->config.mode == ENGINE_CPU ? PROFILE_SAMPLES : PROFILE_TIME;
+	follower->waits = &session->waits;
 	follower->config =
 		(struct follow_config){.subprocesses = session->config.subprocesses,
 				       .command = session->config.command != NULL,
@@ -174,6 +181,7 @@ static enum session_error open_engine(struct session *session)
 {
 	const struct session_config *config = &session->config;
 	struct engine_config engine_config = {.kind = config->engine,
+					      .mode = config->mode,
 					      .rate_hz = config->rate_hz,
 					      .kernel_frames = config->kernel_frames,
 					      .program = config->program,
@@ -291,6 +299,8 @@ static enum session_error prepare_engine(struct session *session)
 	if (!sampler)
 		return SESSION_OK;
 	session->symbolizer.sampler = sampler;
+	session->waits.sampler = session->config.mode == ENGINE_CPU ? NULL : sampler;
+	session->symbolizer.cpu_is_known = session->config.mode == ENGINE_WALL;
 	if (*sampler__kernel_notes(sampler))
 		log_info("%s", sampler__kernel_notes(sampler));
 	return epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, engine__fd(&session->engine), &event)
@@ -362,6 +372,19 @@ static enum session_error release_command(struct session *session)
 	return command__code(err) == COMMAND_NOT_FOUND ? SESSION_COMMAND_NOT_FOUND : SESSION_COMMAND_NOT_RUN;
 }
 
+/* Where all the time is told of, CPU time counts from the same moment on as waits do. */
+static void start_clocks(struct session *session)
+{
+	const struct processes *processes = &session->follower.processes;
+
+	session->start_ns = session_now_ns();
+	waits__start(&session->waits, session->start_ns);
+	for (size_t i = 0; i < processes->items.len && session->symbolizer.cpu_is_known; i++) {
+		process__update_cpu(processes->items.items[i]);
+		processes->items.items[i]->cpu_start_ns = processes->items.items[i]->cpu_end_ns;
+	}
+}
+
 enum session_error session__open(struct session **out, const struct session_config *config)
 {
 	struct session *session = calloc(1, sizeof(*session));
@@ -382,9 +405,8 @@ enum session_error session__open(struct session **out, const struct session_conf
 	}
 	/* What loading the program took is a multiple of what a run needs. */
 	malloc_trim(0);
-	session->start_ns = session_now_ns();
+	start_clocks(session);
 	session->profile.start_realtime_ns = session_now_realtime_ns();
-	session->profile.period_ns = 1000000000ull / config->rate_hz;
 	session->profile.command = session->first ? session->first->command : "";
 	*out = session;
 	return SESSION_OK;
@@ -396,6 +418,7 @@ void session__close(struct session *session)
 		return;
 	engine__close(&session->engine);
 	symbolizer__free(&session->symbolizer);
+	waits__free(&session->waits);
 	follower__free(&session->follower);
 	containers__free(&session->containers);
 	scope__close(&session->scope);

@@ -8,6 +8,7 @@
 #include "run/follow.h"
 #include "run/report.h"
 #include "run/session.h"
+#include "run/waits.h"
 
 /* What epoll reports that is no process. */
 enum { SESSION_WATCH_RING, SESSION_WATCH_SIGNAL };
@@ -20,6 +21,7 @@ struct session {
 	struct follower follower;
 	struct scope scope;	      /* empty if neither cgroups nor containers were asked for */
 	struct containers containers; /* that processes are in */
+	struct waits waits;
 	struct command command; /* pid 0: none */
 	struct process *first;	/* that was asked for, or the command; NULL: none was */
 	int epoll_fd;

@@ -32,6 +32,25 @@ const char *session_end_text(const struct session *session)
 	return "stopped by an error";
 }
 
+static void fill_waits(const struct session *session, struct report *report,
+		       const uint64_t counters[PBP_COUNTER_COUNT])
+{
+	struct report_waits *waits = &report->waits;
+	struct pbp_skipped skipped[PBP_WAIT_KINDS];
+
+	*waits = (struct report_waits){.found = session->waits.found,
+				       .lost = counters[PBP_COUNTER_LOST_WAIT],
+				       .lost_ns = counters[PBP_COUNTER_LOST_WAIT_NS],
+				       .lost_threads = counters[PBP_COUNTER_LOST_THREAD] + session->waits.no_room,
+				       .missed = sampler__missed_switches(session->engine.sampler),
+				       .switch_ns = sampler__mean_switch_ns(session->engine.sampler)};
+	sampler__skipped(session->engine.sampler, skipped);
+	for (size_t kind = 0; kind < PBP_WAIT_KINDS; kind++) {
+		waits->skipped += skipped[kind].count;
+		waits->skipped_ns += skipped[kind].time_ns;
+	}
+}
+
 /* What only one of the engines knows. */
 static void fill_engine_part(struct session *session, struct report *report)
 {
@@ -45,6 +64,8 @@ static void fill_engine_part(struct session *session, struct report *report)
 		return;
 	}
 	sampler__counters(sampler, counters);
+	if (report->profile)
+		fill_waits(session, report, counters);
 	report->knows_kernel = true;
 	report->max_frames = sampler__max_frames(sampler);
 	report->tick_ns = sampler__mean_tick_ns(sampler, &report->ticks);
@@ -164,6 +185,9 @@ static void fill_report(struct session *session, struct report *report)
 		.cpu_unknown = session->follower.cpu_unknown,
 		.reads = session->follower.processes.past.reads,
 		.counts = session->symbolizer.counts,
+		.mode = session->config.mode,
+		.profile = session->config.mode == ENGINE_CPU ? NULL : &session->profile,
+		.hides_idle = session->config.hide_idle,
 		.rate_hz = session->config.rate_hz,
 		.wall_ns = session->profile.duration_ns,
 		.engine = engine__name(&session->engine),

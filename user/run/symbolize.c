@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "os/proc.h"
 #include "run/containers.h"
+#include "run/symbolize_parts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,6 +51,7 @@ int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, str
 	symbolizer->truncated = special_frame(symbolizer, "[truncated]");
 	symbolizer->unreadable = special_frame(symbolizer, "[code freed before it was read]");
 	symbolizer->exited = special_frame(symbolizer, "[exited]");
+	symbolizer->not_walked = special_frame(symbolizer, "[stack not taken]");
 	/* Made first, so that it is there when the trie has become full. */
 	symbolizer->beyond = special_frame(symbolizer, "[beyond the profile's size limit]");
 	symbolizer->pruned = trie__child(&profile->trie, TRIE_ROOT, symbolizer->beyond);
@@ -61,6 +63,11 @@ static struct stack *find_stack(const struct symbolizer *symbolizer, uint64_t id
 	const uint64_t *index = hmap__get(&symbolizer->stack_index, id);
 
 	return index ? &symbolizer->stacks.items[*index] : NULL;
+}
+
+bool symbolizer__has_stack(const struct symbolizer *symbolizer, uint64_t id)
+{
+	return find_stack(symbolizer, id);
 }
 
 /* --- taking records --- */
@@ -122,6 +129,15 @@ static int take_code(struct symbolizer *symbolizer, const struct pbp_code *recor
 	return process ? code_cache__offer(&process->codes, record) : 0;
 }
 
+static struct sample_share on_cpu(const struct symbolizer *symbolizer)
+{
+	uint64_t period_ns = symbolizer->profile->period_ns ?: 1;
+
+	if (symbolizer->cpu_is_known)
+		return (struct sample_share){.extra_ns = period_ns, .kind = SYMBOLIZE_CPU_KIND};
+	return (struct sample_share){.time_ns = period_ns};
+}
+
 int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size)
 {
 	uint32_t type;
@@ -134,12 +150,20 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 	if (type == PBP_CODE && size >= sizeof(struct pbp_code))
 		return take_code(symbolizer, record);
 	if (type == PBP_SAMPLE && size >= PBP_SAMPLE_SHORT) {
-		struct pbp_sample sample = {0};
+		struct shared_sample taken = {.share = on_cpu(symbolizer)};
 
-		memcpy(&sample, record, min_u64(size, sizeof(sample)));
-		return vec__push(&symbolizer->samples, sample);
+		memcpy(&taken.sample, record, min_u64(size, sizeof(taken.sample)));
+		return vec__push(&symbolizer->samples, taken);
 	}
 	return -EINVAL;
+}
+
+int symbolizer__take_share(struct symbolizer *symbolizer, const struct pbp_sample *sample,
+			   const struct sample_share *share)
+{
+	struct shared_sample taken = {.sample = *sample, .share = *share};
+
+	return vec__push(&symbolizer->samples, taken);
 }
 
 /* --- stacks --- */
@@ -228,7 +252,7 @@ static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
 	stack->path = path;
 	stack->path_len = 0;
 	stack->root = UINT32_MAX;
-	stack->unreadable = stack->exited = false;
+	stack->unreadable = stack->exited = stack->idle_known = false;
 	for (uint32_t i = stack->count; i-- > 0;) {
 		id = raw_frame_id(symbolizer, stack->process, &stack->raw[i], &code_index);
 		if (id == symbolizer->unreadable)
@@ -530,11 +554,14 @@ static uint32_t node_of_path(struct symbolizer *symbolizer, struct stack *stack,
 	return node;
 }
 
-static void count_state(struct symbolize_counts *counts, const struct pbp_sample *sample)
+static void count_state(struct symbolize_counts *counts, const struct pbp_sample *sample, bool waits)
 {
 	counts->samples++;
+	counts->waits += waits;
 	if (sample->status < PBP_STATUS_COUNT)
 		counts->status[sample->status]++;
+	if (waits)
+		return;
 	counts->attached += !!(sample->flags & PBP_SAMPLE_ATTACHED);
 	counts->collecting += !!(sample->flags & PBP_SAMPLE_GC);
 	counts->raising += !!(sample->flags & PBP_SAMPLE_RAISING);
@@ -564,9 +591,11 @@ static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stac
 			     : trie__child(trie, root, symbolizer->unverified);
 	if (!stack) {
 		symbolizer->counts.unverified += !!sample->tail_frame;
-		return node == TRIE_FULL || sample->tail_frame
-			       ? node
-			       : trie__child(trie, node, symbolizer->no_python);
+		if (node == TRIE_FULL || sample->tail_frame)
+			return node;
+		return trie__child(trie, node,
+				   sample->status == PBP_STATUS_NOT_WALKED ? symbolizer->not_walked
+									   : symbolizer->no_python);
 	}
 	symbolizer->counts.unreadable += stack->unreadable;
 	symbolizer->counts.exited += stack->exited;
@@ -586,7 +615,8 @@ static bool is_unknown(const struct process *process)
 	return !process->python;
 }
 
-static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *sample)
+static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *sample,
+		       const struct sample_share *share)
 {
 	struct process *process = processes__find(symbolizer->processes, sample->tgid);
 	struct stack *stack = sample->stack_id ? find_stack(symbolizer, sample->stack_id) : NULL;
@@ -603,8 +633,15 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 		symbolizer->counts.unknown_stack++;
 		return;
 	}
+	if (symbolize_is_hidden(symbolizer, stack, share)) {
+		symbolizer->counts.hidden_ns += share->time_ns;
+		if (share->extra_ns)
+			estimate__add(&symbolizer->estimate, ESTIMATE_HIDDEN, share->kind, share->extra_ns);
+		return;
+	}
 	begin(symbolizer, process);
-	count_state(&symbolizer->counts, sample);
+	if (!share->counted)
+		count_state(&symbolizer->counts, sample, share->reason != WAIT_NONE);
 	node = root_of(symbolizer, process, sample);
 	if (node != TRIE_FULL)
 		node = node_of_sample(symbolizer, stack, sample, node);
@@ -612,15 +649,16 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 		node = symbolizer->pruned;
 		symbolizer->counts.pruned++;
 	}
-	trie__add(&symbolizer->profile->trie, node, 1);
-	symbolizer->profile->samples++;
-	process->samples++;
+	symbolize_add_share(symbolizer, node, share);
+	symbolizer->profile->samples += !share->counted;
+	process->samples += !share->counted;
 }
 
 void symbolizer__admit(struct symbolizer *symbolizer, struct process *process)
 {
 	struct pbp_sample sample = {
 		.tgid = process->pid, .tid = process->pid, .status = PBP_STATUS_NO_TARGET};
+	struct sample_share share = on_cpu(symbolizer);
 	char comm[64];
 
 	if (symbolizer->by_thread && process->skipped &&
@@ -628,7 +666,7 @@ void symbolizer__admit(struct symbolizer *symbolizer, struct process *process)
 		memcpy(sample.comm, comm, strnlen(comm, sizeof(sample.comm)));
 	symbolizer->counts.skipped -= process->skipped;
 	for (; process->skipped; process->skipped--)
-		add_sample(symbolizer, &sample);
+		add_sample(symbolizer, &sample, &share);
 }
 
 int symbolizer__flush_batch(struct symbolizer *symbolizer)
@@ -642,7 +680,8 @@ int symbolizer__flush_batch(struct symbolizer *symbolizer)
 	symbolizer->batch_start_ns = proc__own_cpu_ns();
 	symbolizer->tails.len = 0;
 	for (size_t i = 0; i < symbolizer->samples.len && !err; i++)
-		add_sample(symbolizer, &symbolizer->samples.items[i]);
+		add_sample(symbolizer, &symbolizer->samples.items[i].sample,
+			   &symbolizer->samples.items[i].share);
 	symbolizer->samples.len = 0;
 	return err;
 }
@@ -711,6 +750,8 @@ void symbolizer__free(struct symbolizer *symbolizer)
 	vec__free(&symbolizer->samples);
 	vec__free(&symbolizer->tails);
 	hmap__free(&symbolizer->stack_index);
+	hmap__free(&symbolizer->wait_frames);
+	estimate__free(&symbolizer->estimate);
 	hmap__free(&symbolizer->roots);
 	hmap__free(&symbolizer->tail_nodes);
 }

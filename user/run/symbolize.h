@@ -6,9 +6,11 @@
  */
 #pragma once
 
+#include "agg/estimate.h"
 #include "agg/profile.h"
 #include "base/hmap.h"
 #include "base/vec.h"
+#include "os/wait.h"
 #include "run/processes.h"
 #include "run/sampler.h"
 
@@ -31,7 +33,9 @@ struct symbolize_counts {
 	uint64_t pruned;	/* put under one node, since the profile had reached its size limit */
 	uint64_t unknown_stack; /* lost: the stack was not there (any more) */
 	uint64_t skipped;	/* not asked for: of processes that were never found to be Python */
-	uint64_t attached, collecting, raising, in_kernel;
+	uint64_t attached, collecting, raising, in_kernel; /* of those on the CPU */
+	uint64_t waits;	    /* of the samples: off the CPU */
+	uint64_t hidden_ns; /* waits that are left out, since they are for work (run/idle.h) */
 };
 
 struct stack {
@@ -44,6 +48,7 @@ struct stack {
 	uint32_t leaf_code; /* index in process->codes; PY_CODE_NONE: the path is all there is */
 	bool unreadable, exited, truncated;
 	uint8_t looks;	       /* times that one of its code objects was gone */
+	bool idle, idle_known; /* it waits for work, if it waits */
 	struct pbp_frame last; /* outermost raw frame: what a tail hangs from */
 	/* the node of `path` under the root it was last seen with */
 	uint32_t root, node;
@@ -58,23 +63,42 @@ struct tail_use {
 	enum tail_result result;
 };
 
+/* What a sample adds to the profile. */
+struct sample_share {
+	uint64_t time_ns;
+	uint64_t extra_ns; /* what it stands for besides, an estimate (agg/estimate.h) ... */
+	uint32_t kind;	   /* ... of this kind */
+	enum wait_reason reason;
+	int32_t syscall;
+	bool counted; /* the sample has another share, too, which came first */
+};
+
+struct shared_sample {
+	struct pbp_sample sample;
+	struct sample_share share;
+};
+
 struct symbolizer {
 	struct profile *profile;	 /* borrowed */
 	struct sampler *sampler;	 /* borrowed; told which frames to look at in tails */
 	struct processes *processes;	 /* borrowed */
 	bool by_process, by_thread;	 /* roots of the trie */
 	bool by_container;		 /* ... instead of the process; set by the caller */
+	bool hide_idle;			 /* leave out waits for work; set by the caller, as the next one */
+	bool cpu_is_known; /* the sum of time on the CPU will be (symbolizer__settle): samples only share it out */
 	struct hmap stack_index;	 /* id -> index in stacks */
 	VEC(struct stack) stacks;
 	size_t stored_frames;
 	size_t resolved;		/* stacks before this one are ... */
 	VEC(uint32_t) reread;		/* ... but these, which have come once more */
 	VEC(uint64_t) wanted;		/* ids of stacks to be sent once more: a code object was gone; the caller empties it */
-	VEC(struct pbp_sample) samples; /* of this batch */
+	VEC(struct shared_sample) samples; /* of this batch */
+	struct hmap wait_frames;	   /* reason << 32 | system call -> frame id */
+	struct estimate estimate;
 	struct hmap roots;		/* root_key() of a sample -> trie node */
 	struct hmap tail_nodes;		/* hash of a tail and its root -> trie node */
 	VEC(struct tail_use) tails;	/* the tails of this batch */
-	uint32_t no_python, unverified, truncated, unreadable, exited, beyond; /* special frames */
+	uint32_t no_python, unverified, truncated, unreadable, exited, beyond, not_walked; /* special frames */
 	uint32_t pruned;					       /* a node */
 	uint64_t batch, batch_start_ns;
 	bool codes_full; /* a process has more code objects than are kept */
@@ -93,6 +117,19 @@ void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *proc
  * looked at again if one of its code objects was gone. 0, -ENOMEM, -EINVAL for a malformed one.
  */
 int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size);
+
+/* One that has a share of its own; a PBP_SAMPLE that is taken stands for profile->period_ns of CPU time. 0 or -ENOMEM. */
+int symbolizer__take_share(struct symbolizer *symbolizer, const struct pbp_sample *sample,
+			   const struct sample_share *share);
+
+/* Is it there, taken and not forgotten? */
+bool symbolizer__has_stack(const struct symbolizer *symbolizer, uint64_t id);
+
+/* Share out what is known in sum only: by kind, since the beginning. */
+void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS]);
+
+/* The kind of estimates of time on the CPU; smaller ones are those of waits. */
+#define SYMBOLIZE_CPU_KIND (ESTIMATE_KINDS - 1)
 
 /* Name what is new and add the collected samples to the profile. 0 or -ENOMEM. */
 int symbolizer__flush_batch(struct symbolizer *symbolizer);

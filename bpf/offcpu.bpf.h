@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Time off the CPU: at a switch the thread that leaves is walked, in its own context still, and the one that
+ * comes back has its wait told of, exact to the nanosecond. Interrupts are off at a switch, so that the
+ * CPU's scratch memory is free.
+ *
+ * How long a wait will last is not known when it begins and its stack can be walked. A thread that waits for
+ * microseconds, over and over, would be slowed down by that. So walks have a budget; when it is used up, a
+ * wait is walked with a chance that is in proportion to how long those of its kind (thread, system call) have
+ * lasted, certain from switch_budget.walk_every_ns on, and stands for 1 / chance times its own duration. What
+ * was not walked is counted with its exact time, so that user space can adjust the sums. One that turns out
+ * to be long is told of whether it was walked or not, and stands for itself; while it lasts, user space can
+ * read it.
+ */
+#pragma once
+
+#define BUDGET_WINDOW_NS 50000000ull
+#define BUDGET_NS	 (BUDGET_WINDOW_NS / 400) /* in a window */
+#define WALK_EVERY_LEAST 20000ull
+#define WALK_EVERY_MOST	 (1ull << 28)
+#define EXTRA_MOST	 64 /* times walk_every_ns: no wait stands for more */
+
+static __always_inline bool has_bit(const __u64 *bits, __u32 id)
+{
+	return bits[id % PBP_ID_BITS / 64] >> id % 64 & 1;
+}
+
+static __always_inline void set_bit(__u64 *bits, __u32 id)
+{
+	if (!has_bit(bits, id))
+		__sync_fetch_and_or(&bits[id % PBP_ID_BITS / 64], 1ull << id % 64);
+}
+
+/* How user space numbers a thread; 0: not at all. */
+static __always_inline __u32 thread_key(struct task_struct *task, __u32 pid)
+{
+	return pidns_level ? local_id(task) : pid;
+}
+
+static __always_inline void begin_window(struct switch_budget *budget, __u64 now)
+{
+	if (now - budget->window_ns < BUDGET_WINDOW_NS)
+		return;
+	if (budget->spent_ns < BUDGET_NS / 2)
+		budget->walk_every_ns -= (budget->walk_every_ns + 3) / 4;
+	if (budget->walk_every_ns < WALK_EVERY_LEAST)
+		budget->walk_every_ns = 0;
+	budget->window_ns = now;
+	budget->spent_ns = 0;
+}
+
+/* A walk has taken that long. Beyond the budget they become rarer, at once and further with each quarter of
+ * it. */
+static __always_inline void spend_budget(struct switch_budget *budget, __u64 ns)
+{
+	__u64 before = budget->spent_ns / (BUDGET_NS / 4);
+
+	budget->spent_ns += ns;
+	if (budget->spent_ns < BUDGET_NS || budget->spent_ns / (BUDGET_NS / 4) == before)
+		return;
+	if (budget->walk_every_ns < WALK_EVERY_MOST)
+		budget->walk_every_ns = budget->walk_every_ns ? 2 * budget->walk_every_ns : WALK_EVERY_LEAST;
+}
+
+static __always_inline bool is_walked(struct pbp_off_thread *thread, __u64 walk_every_ns)
+{
+	__u64 usual = thread->usual_ns[thread->kind & (PBP_WAIT_KINDS - 1)];
+
+	thread->walk_every_ns = walk_every_ns;
+	thread->expected_ns = usual;
+	if (!usual || usual >= walk_every_ns) {
+		thread->wait.flags |= PBP_WAIT_CERTAIN;
+		return true;
+	}
+	return bpf_get_prandom_u32() * walk_every_ns < usual << 32;
+}
+
+static __always_inline void note_reason(struct pbp_wait *wait, struct task_struct *task, __u32 state)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	__s64 number = regs->orig_ax;
+
+	wait->type = PBP_WAIT;
+	wait->flags = !state					 ? PBP_WAIT_READY
+		      : state & (__TASK_STOPPED | __TASK_TRACED) ? PBP_WAIT_STOPPED
+								 : 0;
+	wait->syscall = number < 0 ? -1 : number;
+	wait->arg = number < 0 ? 0 : regs->di;
+	wait->duration_ns = wait->ready_ns = wait->extra_ns = 0;
+}
+
+/* Whose it is stays, but it has no stack. */
+static __always_inline void note_unwalked(struct pbp_sample *sample, __u64 now)
+{
+	sample->status = PBP_STATUS_NOT_WALKED;
+	sample->flags = PBP_SAMPLE_KERNEL;
+	sample->time_ns = now;
+	sample->stack_id = sample->tail_frame = 0;
+}
+
+static __always_inline void walk_switched(struct pbp_off_thread *thread, const struct pbp_target *target,
+					  struct task_struct *task, bool use_loop)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct scratch *scratch = bpf_map_lookup_elem(&scratch_memory, &cpu);
+	struct pbp_sample *sample;
+	bool urgent = false;
+
+	if (!scratch)
+		return;
+	sample = &scratch->sample;
+	__builtin_memset(sample, 0, sizeof(*sample));
+	sample->type = PBP_SAMPLE;
+	sample->flags = PBP_SAMPLE_KERNEL;
+	fill_ids(sample, task);
+	scratch->target = *target;
+	thread->walked = take_sample(sample, &scratch->target, scratch, task, use_loop, &urgent);
+	if (!thread->walked) /* the reader will not know its stack */
+		note_unwalked(sample, sample->time_ns);
+	if (sample->tail_frame)
+		thread->wait.sample = *sample;
+	else
+		__builtin_memcpy(&thread->wait.sample, sample, PBP_SAMPLE_SHORT);
+	thread->wait.sample.tail_frame = sample->tail_frame;
+}
+
+static __always_inline struct pbp_off_thread *off_thread_of(__u32 key)
+{
+	return has_bit(off_thread_bits, key) ? bpf_map_lookup_elem(&off_threads, &key) : NULL;
+}
+
+/* The first time that it leaves the CPU. */
+static __always_inline struct pbp_off_thread *new_off_thread(__u32 key)
+{
+	struct pbp_off_thread *none;
+	__u32 zero = 0;
+
+	none = bpf_map_lookup_elem(&no_thread, &zero);
+	if (!none || bpf_map_update_elem(&off_threads, &key, none, BPF_ANY)) {
+		count(PBP_COUNTER_LOST_THREAD);
+		return NULL;
+	}
+	set_bit(off_thread_bits, key);
+	return bpf_map_lookup_elem(&off_threads, &key);
+}
+
+static __always_inline const struct pbp_target *target_of(struct task_struct *task)
+{
+	__u32 tgid = pidns_level ? local_id(BPF_CORE_READ(task, group_leader)) : task->tgid;
+	const struct pbp_target *target;
+
+	target = has_bit(target_bits, tgid) ? bpf_map_lookup_elem(&targets, &tgid) : NULL;
+	return target && target->interpreters_head ? target : NULL;
+}
+
+static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 state = preempted ? 0 : task->__state;
+	__u32 key = thread_key(task, task->pid), zero = 0;
+	struct pbp_off_thread *thread = off_thread_of(key);
+	const struct pbp_target *target = NULL;
+	struct switch_budget *budget;
+
+	if (state & TASK_DEAD) {
+		if (thread)
+			bpf_map_delete_elem(&off_threads, &key);
+		return;
+	}
+	if (!thread) {
+		target = target_of(task);
+		thread = target ? new_off_thread(key) : NULL;
+	}
+	budget = bpf_map_lookup_elem(&switch_budgets, &zero);
+	if (!thread || !budget)
+		return;
+	now = now ?: bpf_ktime_get_ns();
+	begin_window(budget, now);
+	note_reason(&thread->wait, task, state);
+	thread->kind = pbp_wait_kind(thread->wait.flags, thread->wait.syscall);
+	thread->woken_ns = 0;
+	thread->walked = 0;
+	thread->found_tgid = 0;
+	thread->wait.out_ns = now;
+	if (is_walked(thread, budget->walk_every_ns)) {
+		target = target ?: target_of(task);
+		if (!target)
+			return; /* it has become another program */
+		walk_switched(thread, target, task, use_loop);
+		spend_budget(budget, bpf_ktime_get_ns() - now);
+	}
+	thread->out_ns = now;
+}
+
+/* It has become another program. */
+static __always_inline void forget_off_thread(struct task_struct *task)
+{
+	__u32 key = thread_key(task, task->pid);
+
+	if (has_bit(off_thread_bits, key))
+		bpf_map_delete_elem(&off_threads, &key);
+}
+
+static __always_inline void send_wait(struct pbp_wait *wait, __u64 now)
+{
+	bool has_tail = wait->sample.tail_frame;
+	__u64 flags = wakeup_flags(now, has_tail);
+	long err = has_tail ? bpf_ringbuf_output(&events, wait, sizeof(*wait), flags)
+			    : bpf_ringbuf_output(&events, wait, PBP_WAIT_SHORT, flags);
+
+	count(PBP_COUNTER_WAITS);
+	if (err) {
+		count(PBP_COUNTER_LOST_WAIT);
+		add(PBP_COUNTER_LOST_WAIT_NS, wait->duration_ns + wait->extra_ns);
+	}
+}
+
+static __always_inline void note_skipped(__u32 kind, __u64 duration)
+{
+	struct pbp_skipped *sum = bpf_map_lookup_elem(&skipped, &kind);
+
+	if (sum) {
+		sum->count++;
+		sum->time_ns += duration;
+	}
+}
+
+static __always_inline void learn(struct pbp_off_thread *thread, __u64 duration)
+{
+	__u64 *usual = &thread->usual_ns[thread->kind & (PBP_WAIT_KINDS - 1)];
+
+	*usual = *usual ? *usual - *usual / 8 + duration / 8 : duration;
+	if (!*usual)
+		*usual = 1;
+}
+
+/* What a wait that was walked by chance stands for besides itself. */
+static __always_inline __u64 extra_of(const struct pbp_off_thread *thread, __u64 duration)
+{
+	__u64 expected = thread->expected_ns ?: 1, most = EXTRA_MOST * thread->walk_every_ns;
+	__u64 extra = duration * thread->walk_every_ns / expected - duration;
+
+	return extra < most ? extra : most;
+}
+
+static __always_inline void end_wait(struct pbp_off_thread *thread, __u64 now)
+{
+	struct pbp_wait *wait = &thread->wait;
+	__u64 duration = now - thread->out_ns;
+	bool told = true;
+
+	thread->out_ns = 0;
+	wait->duration_ns = duration;
+	wait->ready_ns = wait->flags & PBP_WAIT_READY ? duration
+			 : thread->woken_ns	      ? now - thread->woken_ns
+						      : 0;
+	if (!thread->found_tgid)
+		learn(thread, duration);
+	if (!(wait->flags & (PBP_WAIT_CERTAIN | PBP_WAIT_FOUND)) && duration < PBP_WAIT_LONG_NS) {
+		told = thread->walked;
+		if (told)
+			wait->extra_ns = extra_of(thread, duration);
+		else
+			note_skipped(thread->kind, duration);
+	}
+	if (!told)
+		return;
+	if (!thread->walked)
+		note_unwalked(&wait->sample, wait->out_ns);
+	send_wait(wait, now);
+}
+
+/* Its off_thread if it is off the CPU. */
+static __always_inline struct pbp_off_thread *off_thread_at(struct task_struct *task)
+{
+	__u32 key = task->pid ? thread_key(task, task->pid) : 0;
+	struct pbp_off_thread *thread = key ? off_thread_of(key) : NULL;
+
+	if (!thread || !thread->out_ns)
+		return NULL;
+	/* One that user space put in may have ended meanwhile, and its number may be another process's. */
+	if (thread->found_tgid && !pidns_level && thread->found_tgid != task->tgid)
+		return NULL;
+	return thread;
+}
+
+/* Arguments of sched_switch: preempted, the one that leaves, the one that comes; the rest since 5.18 only. */
+static __always_inline int on_switch_of(struct bpf_raw_tracepoint_args *ctx, bool use_loop)
+{
+	struct pbp_off_thread *next = off_thread_at((void *)ctx->args[2]);
+	__u64 now = next ? bpf_ktime_get_ns() : 0;
+
+	if (next)
+		end_wait(next, now);
+	switch_out(ctx->args[0], now, use_loop);
+	return 0;
+}
+
+static __always_inline int on_waking_of(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct pbp_off_thread *thread = off_thread_at((void *)ctx->args[0]);
+
+	if (thread && !thread->woken_ns)
+		thread->woken_ns = bpf_ktime_get_ns();
+	return 0;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a wait is called, and which of them are for work.
+ */
+#include "os/wait.h"
+#include "run/idle.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+static struct strtab *strings;
+
+static void start(void)
+{
+	cr_assert_eq(strtab__new(&strings), 0);
+}
+
+static void stop(void)
+{
+	strtab__free(strings);
+}
+
+TestSuite(idle, .init = start, .fini = stop);
+
+static struct idle_frame frame(const char *function, const char *file)
+{
+	return (struct idle_frame){strtab__add(strings, function, strlen(function)),
+				   strtab__add(strings, file, strlen(file))};
+}
+
+Test(idle, waits_for_work)
+{
+	struct idle_frame pool[] = {frame("_worker", "/usr/lib/python3.13/concurrent/futures/thread.py")};
+	struct idle_frame loop[] = {
+		frame("EpollSelector.select", "/usr/lib/python3.13/selectors.py"),
+		frame("BaseEventLoop._run_once", "/usr/lib/python3.13/asyncio/base_events.py")};
+	struct idle_frame queue[] = {frame("Condition.wait", "/lib/python3.12/threading.py"),
+				     frame("Queue.get", "/lib/python3.12/queue.py"),
+				     frame("work", "/srv/app.py")};
+
+	cr_expect(idle__is(strings, pool, 1));
+	cr_expect(idle__is(strings, loop, 2));
+	cr_expect(idle__is(strings, queue, 3));
+}
+
+/* The same names elsewhere, and what a pool's thread calls when it has work. */
+Test(idle, is_kept_waiting)
+{
+	struct idle_frame other[] = {frame("_worker", "/srv/thread.py")};
+	struct idle_frame works[] = {frame("load", "/srv/app.py"),
+				     frame("_worker", "/usr/lib/python3.13/concurrent/futures/thread.py")};
+	struct idle_frame names[] = {frame("get", "/srv/myqueue.py"), frame("budget", "/usr/lib/queue.py")};
+
+	cr_expect_not(idle__is(strings, other, 1));
+	cr_expect_not(idle__is(strings, works, 2));
+	cr_expect_not(idle__is(strings, names, 2));
+	cr_expect_not(idle__is(strings, works, 0));
+	cr_expect(idle__may_be(WAIT_LOCK) && idle__may_be(WAIT_IO) && idle__may_be(WAIT_SLEEP));
+	cr_expect_not(idle__may_be(WAIT_GIL) || idle__may_be(WAIT_READY) || idle__may_be(WAIT_NONE));
+}
+
+static void expect_text(int64_t syscall, const char *want)
+{
+	char text[64];
+
+	wait_text(wait_reason_of(syscall, 3), syscall, text, sizeof(text));
+	cr_expect_str_eq(text, want);
+}
+
+Test(wait, names)
+{
+	expect_text(SYS_clock_nanosleep, "[sleep]");
+	expect_text(SYS_futex, "[lock]");
+	expect_text(SYS_pselect6, "[I/O: pselect6]");
+	cr_expect_eq(wait_reason_of(SYS_pselect6, 0), WAIT_SLEEP);
+	cr_expect_eq(wait_reason_of(SYS_select, 0), WAIT_SLEEP);
+	expect_text(SYS_epoll_wait, "[I/O: epoll_wait]");
+	expect_text(SYS_preadv2, "[I/O: 327]");
+	expect_text(SYS_wait4, "[child process]");
+	expect_text(SYS_madvise, "[system call: madvise]");
+	expect_text(100000, "[system call: 100000]");
+	expect_text(-1, "[in the kernel]");
+	expect_text(-2, "[off the CPU]");
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See symbolize_parts.h. What a sample adds to the node of its stack: its time, below what was waited for;
+ * what it stands for besides, which is settled later; or nothing, if it is a wait for work and these are left
+ * out.
+ */
+#include "run/symbolize_parts.h"
+
+#include "run/idle.h"
+
+#include <string.h>
+
+static bool is_idle(const struct symbolizer *symbolizer, const struct stack *stack)
+{
+	const struct frame_table *frames = &symbolizer->profile->frames;
+	struct idle_frame innermost[IDLE_FRAMES];
+	size_t count = 0;
+
+	if (stack->leaf_code != PY_CODE_NONE) {
+		const struct py_code *code = &stack->process->codes.codes.items[stack->leaf_code];
+
+		innermost[count++] = (struct idle_frame){code->function, code->file};
+	}
+	for (uint32_t i = stack->path_len; i-- > 0 && count < IDLE_FRAMES;) {
+		const struct frame *frame = frame_table__get(frames, stack->path[i]);
+
+		innermost[count++] = (struct idle_frame){frame->function, frame->file};
+	}
+	return idle__is(symbolizer->profile->strings, innermost, count);
+}
+
+bool symbolize_is_hidden(const struct symbolizer *symbolizer, struct stack *stack,
+			 const struct sample_share *share)
+{
+	if (!symbolizer->hide_idle || !stack || !idle__may_be(share->reason))
+		return false;
+	if (!stack->idle_known) {
+		stack->idle = is_idle(symbolizer, stack);
+		stack->idle_known = !stack->unreadable;
+	}
+	return stack->idle;
+}
+
+static uint32_t wait_frame(struct symbolizer *symbolizer, const struct sample_share *share)
+{
+	uint64_t key = (uint64_t)share->reason << 32 | (uint32_t)share->syscall;
+	const uint64_t *known = hmap__get(&symbolizer->wait_frames, key);
+	struct frame frame = {.kind = FRAME_SPECIAL, .wait = true};
+	char text[64];
+	uint32_t id;
+
+	if (known)
+		return *known;
+	wait_text(share->reason, share->syscall, text, sizeof(text));
+	frame.function = strtab__add(symbolizer->profile->strings, text, strlen(text));
+	id = frame_table__add(&symbolizer->profile->frames, &frame);
+	if (id == UINT32_MAX)
+		return symbolizer->beyond;
+	hmap__set(&symbolizer->wait_frames, key, id);
+	return id;
+}
+
+void symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const struct sample_share *share)
+{
+	struct trie *trie = &symbolizer->profile->trie;
+	uint32_t leaf = share->reason ? trie__child(trie, node, wait_frame(symbolizer, share)) : node;
+
+	leaf = leaf == TRIE_FULL ? symbolizer->pruned : leaf;
+	trie__add(trie, leaf, share->time_ns);
+	if (share->extra_ns)
+		estimate__add(&symbolizer->estimate, leaf, share->kind, share->extra_ns);
+}
+
+void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS])
+{
+	struct trie *trie = &symbolizer->profile->trie;
+	uint32_t rest = trie__child(trie, TRIE_ROOT, symbolizer->not_walked);
+
+	estimate__settle(&symbolizer->estimate, trie, exact_ns,
+			 rest == TRIE_FULL ? symbolizer->pruned : rest);
+	symbolizer->counts.hidden_ns += symbolizer->estimate.hidden;
+	symbolizer->estimate.hidden = 0;
+}

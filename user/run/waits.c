@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See waits.h. A thread that sleeps from before the run until after it is put into the kernel side's map, so
+ * that its return is told, and then read. If the map says afterwards that it has not come back, its stack
+ * stood still.
+ */
+#include "run/waits.h"
+
+#include "base/util.h"
+#include "os/proc.h"
+#include "os/task.h"
+#include "py/gils.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define LOOK_NS                                                                                              \
+	20000000ull /* between looks for long waits that were not walked, and how long they are then */
+#define SKIPPED_NS 1000000000ull /* after the last one that was not walked, such a wait may still go on */
+#define GILS_NS	   100000000ull	 /* an address that lies in no GIL: these are looked for again so often */
+
+/* Times of ours, by the clock of the records. */
+static uint64_t kernel_ns(const struct waits *waits, uint64_t now)
+{
+	return waits->sampler ? sampler__kernel_ns(waits->sampler, now) : now;
+}
+
+void waits__start(struct waits *waits, uint64_t now)
+{
+	waits->start_ns = kernel_ns(waits, now);
+}
+
+void waits__end(struct waits *waits, uint64_t now)
+{
+	waits->end_ns = kernel_ns(waits, now);
+}
+
+static struct open_wait *find_open(const struct waits *waits, pid_t tid, uint64_t out_ns)
+{
+	const uint64_t *index = hmap__get(&waits->by_tid, tid);
+	struct open_wait *open = index ? &waits->open.items[*index] : NULL;
+
+	return open && open->out_ns == out_ns ? open : NULL;
+}
+
+/* The place of a wait; one of its thread that is over may have been there. NULL: out of memory. */
+static struct open_wait *keep_open(struct waits *waits, pid_t tid, uint64_t out_ns)
+{
+	const uint64_t *index = hmap__get(&waits->by_tid, tid);
+	struct open_wait *open;
+
+	if (!index) {
+		if (vec__push(&waits->open, (struct open_wait){0}))
+			return NULL;
+		if (hmap__set(&waits->by_tid, tid, waits->open.len - 1)) {
+			waits->open.len--;
+			return NULL;
+		}
+	}
+	open = &waits->open.items[index ? *index : waits->open.len - 1];
+	if (open->out_ns != out_ns)
+		*open = (struct open_wait){.out_ns = out_ns, .sleeper.tid = tid};
+	return open;
+}
+
+static void close_open(struct waits *waits, pid_t tid)
+{
+	const uint64_t *index = hmap__get(&waits->by_tid, tid);
+	size_t place, last = waits->open.len - 1;
+
+	if (!index)
+		return;
+	place = *index;
+	hmap__del(&waits->by_tid, tid);
+	if (place != last) {
+		waits->open.items[place] = waits->open.items[last];
+		hmap__set(&waits->by_tid, waits->open.items[place].sleeper.tid, place);
+	}
+	waits->open.len--;
+}
+
+/* --- reasons --- */
+
+static bool waits_for_gil(struct process *process, uint64_t address, uint64_t now)
+{
+	if (py_gils__has(&process->gils, address))
+		return true;
+	if (!process->attached || process->exited || now - process->gils.read_ns < GILS_NS)
+		return false;
+	process->gils.read_ns = now;
+	py_gils__read(&process->gils, &process->target);
+	return py_gils__has(&process->gils, address);
+}
+
+static enum wait_reason reason_of(struct process *process, const struct pbp_wait *wait)
+{
+	enum wait_reason reason;
+
+	if (wait->flags & PBP_WAIT_READY)
+		return WAIT_READY;
+	if (wait->flags & PBP_WAIT_STOPPED)
+		return WAIT_STOPPED;
+	reason = wait_reason_of(wait->syscall, wait->arg);
+	if (reason == WAIT_LOCK && wait->syscall == SYS_futex &&
+	    waits_for_gil(process, wait->arg, wait->out_ns + wait->duration_ns))
+		return WAIT_GIL;
+	return reason;
+}
+
+/* --- into the profile --- */
+
+static int take_part(struct waits *waits, const struct pbp_wait *wait, struct sample_share *share,
+		     uint64_t part_ns, uint64_t whole_ns)
+{
+	if (!part_ns)
+		return 0;
+	share->time_ns = part_ns;
+	share->extra_ns = (unsigned __int128)wait->extra_ns * part_ns / whole_ns;
+	return symbolizer__take_share(waits->symbolizer, &wait->sample, share);
+}
+
+/* What lies between the two times; the end of it is the part in which it was ready to run. */
+static int take_between(struct waits *waits, const struct pbp_wait *wait, uint64_t from, uint64_t to,
+			bool counted)
+{
+	struct process *process = processes__find(waits->processes, wait->sample.tgid);
+	uint64_t end = wait->out_ns + wait->duration_ns, ready_from = max_u64(end - wait->ready_ns, from);
+	struct sample_share share = {.kind = pbp_wait_kind(wait->flags, wait->syscall), .counted = counted};
+	int err;
+
+	if (!process || from >= to)
+		return 0;
+	ready_from = min_u64(ready_from, to);
+	share.reason = reason_of(process, wait);
+	share.syscall = share.reason == WAIT_IO || share.reason == WAIT_OTHER ? wait->syscall : 0;
+	err = take_part(waits, wait, &share, ready_from - from, to - from);
+	share.counted |= ready_from > from;
+	share.reason = WAIT_READY;
+	share.syscall = 0;
+	return err ?: take_part(waits, wait, &share, to - ready_from, to - from);
+}
+
+static void take_stack_away(struct pbp_sample *sample)
+{
+	sample->status = PBP_STATUS_NOT_WALKED;
+	sample->stack_id = sample->tail_frame = 0;
+}
+
+static void use_sleeper(struct waits *waits, struct pbp_wait *wait, const struct open_wait *open)
+{
+	char comm[64];
+
+	if (open && open->is_read) {
+		wait->sample = open->sleeper.sample;
+		wait->syscall = open->sleeper.syscall;
+		wait->arg = open->sleeper.arg;
+		wait->flags |= open->sleeper.is_stopped ? PBP_WAIT_STOPPED : 0;
+	} else if (wait->flags & PBP_WAIT_FOUND && waits->want_names &&
+		   !proc__task_comm(wait->sample.tgid, wait->sample.tid, comm, sizeof(comm))) {
+		memcpy(wait->sample.comm, comm, strnlen(comm, sizeof(wait->sample.comm)));
+	}
+	/* Forgotten since: the time is told all the same. */
+	if (wait->sample.stack_id && !symbolizer__has_stack(waits->symbolizer, wait->sample.stack_id))
+		take_stack_away(&wait->sample);
+}
+
+static uint64_t told_until(const struct waits *waits, const struct pbp_wait *wait,
+			   const struct open_wait *open)
+{
+	uint64_t from = max_u64(wait->out_ns, waits->start_ns);
+
+	return open ? max_u64(from, open->told_ns) : from;
+}
+
+int waits__take(struct waits *waits, const void *record, size_t size)
+{
+	struct pbp_wait wait = {0};
+	struct open_wait *open;
+	uint64_t end;
+	int err;
+
+	if (size < PBP_WAIT_SHORT)
+		return -EINVAL;
+	memcpy(&wait, record, min_u64(size, sizeof(wait)));
+	if (!waits->start_ns)
+		return 0; /* it was over before the run began */
+	end = wait.out_ns + wait.duration_ns;
+	if (wait.flags & PBP_WAIT_TICK)
+		return take_between(waits, &wait, wait.out_ns, end, false);
+	open = find_open(waits, wait.sample.tid, wait.out_ns);
+	use_sleeper(waits, &wait, open);
+	err = take_between(waits, &wait, told_until(waits, &wait, open),
+			   waits->end_ns ? min_u64(end, waits->end_ns) : end, open && open->told_ns);
+	close_open(waits, wait.sample.tid);
+	return err;
+}
+
+struct telling {
+	struct waits *waits;
+	uint64_t now;
+	int err;
+};
+
+static bool is_told(const struct pbp_off_thread *thread, const struct open_wait *open, uint64_t now)
+{
+	/* A thread that was put in and is on a CPU ever since looks the same. */
+	if (thread->wait.flags & PBP_WAIT_FOUND)
+		return open && open->is_read;
+	/* One that was left out is told of if it lasts long. */
+	return thread->walked || thread->wait.flags & PBP_WAIT_CERTAIN ||
+	       now - thread->out_ns >= PBP_WAIT_LONG_NS;
+}
+
+static void tell(void *context, pid_t tid, const struct pbp_off_thread *thread)
+{
+	struct telling *telling = context;
+	struct waits *waits = telling->waits;
+	struct open_wait *open = find_open(waits, tid, thread->out_ns);
+	struct pbp_wait wait = thread->wait;
+	bool told = open && open->told_ns;
+	uint64_t from;
+
+	if (telling->err || thread->out_ns >= telling->now || !is_told(thread, open, telling->now))
+		return;
+	if (!thread->walked)
+		take_stack_away(&wait.sample);
+	use_sleeper(waits, &wait, open);
+	wait.duration_ns = telling->now - wait.out_ns;
+	wait.ready_ns = wait.flags & PBP_WAIT_READY ? wait.duration_ns
+			: thread->woken_ns	    ? telling->now - min_u64(thread->woken_ns, telling->now)
+						    : 0;
+	from = told_until(waits, &wait, open);
+	open = open ?: keep_open(waits, tid, thread->out_ns);
+	if (!open) {
+		telling->err = -ENOMEM;
+		return;
+	}
+	open->told_ns = telling->now;
+	telling->err = take_between(waits, &wait, from, telling->now, told);
+}
+
+int waits__tell(struct waits *waits, uint64_t now)
+{
+	struct telling telling = {.waits = waits, .now = kernel_ns(waits, now)};
+
+	if (waits->sampler && waits->start_ns)
+		sampler__each_off(waits->sampler, tell, &telling);
+	return telling.err;
+}
+
+void waits__settle(struct waits *waits, uint64_t cpu_ns)
+{
+	const struct estimate *estimate = &waits->symbolizer->estimate;
+	struct pbp_skipped skipped[PBP_WAIT_KINDS];
+	uint64_t exact_ns[ESTIMATE_KINDS];
+
+	_Static_assert(SYMBOLIZE_CPU_KIND == PBP_WAIT_KINDS, "a sum for each kind");
+	if (!waits->sampler)
+		return;
+	sampler__skipped(waits->sampler, skipped);
+	for (size_t kind = 0; kind < PBP_WAIT_KINDS; kind++)
+		exact_ns[kind] = skipped[kind].time_ns;
+	exact_ns[SYMBOLIZE_CPU_KIND] =
+		cpu_ns ?: estimate->settled[SYMBOLIZE_CPU_KIND] + estimate->sums[SYMBOLIZE_CPU_KIND];
+	symbolizer__settle(waits->symbolizer, exact_ns);
+}
+
+/* --- threads that are asleep --- */
+
+/* Those of a list that have been off the CPU since before it was read are what was read of them. */
+static int keep_asleep(struct waits *waits, const struct sleepers *sleepers)
+{
+	for (size_t i = 0; i < sleepers->items.len; i++) {
+		const struct sleeper *sleeper = &sleepers->items.items[i];
+		struct open_wait *open;
+
+		if (!sampler__is_off_since(waits->sampler, sleeper->tid, sleeper->out_ns))
+			continue;
+		open = keep_open(waits, sleeper->tid, sleeper->out_ns);
+		if (!open)
+			return -ENOMEM;
+		open->is_read = true;
+		open->sleeper = *sleeper;
+	}
+	return 0;
+}
+
+static void fill_comms(const struct waits *waits, struct sleepers *sleepers, const struct process *process)
+{
+	char comm[64];
+
+	for (size_t i = 0; i < sleepers->items.len && waits->want_names; i++) {
+		struct sleeper *sleeper = &sleepers->items.items[i];
+
+		if (!proc__task_comm(process->pid, sleeper->tid, comm, sizeof(comm)))
+			memcpy(sleeper->sample.comm, comm, strnlen(comm, sizeof(sleeper->sample.comm)));
+	}
+}
+
+static int read_asleep(struct waits *waits, struct process *process, struct sleepers *sleepers)
+{
+	int err = sleepers->items.len ? sleepers__read(sleepers, process, waits->symbolizer) : 0;
+
+	if (err)
+		return err == -ENOMEM ? err : 0; /* it has ended, or its threads have */
+	fill_comms(waits, sleepers, process);
+	return keep_asleep(waits, sleepers);
+}
+
+/*
+ * Its entry may be from before an exec, or from before the process was attached to anew: then it says that the thread is
+ * on a CPU. One that is gets another entry, too, which is as good.
+ */
+static int expect_thread(struct waits *waits, pid_t pid, pid_t tid, uint64_t now)
+{
+	int err = sampler__expect_thread(waits->sampler, pid, tid, now);
+
+	if (err != -EEXIST || sampler__is_off(waits->sampler, tid))
+		return err;
+	sampler__forget_thread(waits->sampler, tid);
+	return sampler__expect_thread(waits->sampler, pid, tid, now);
+}
+
+static bool is_stopped(const struct process *process)
+{
+	struct proc_stat stat;
+
+	return !proc__stat(process->pid, &stat) && (stat.state == 'T' || stat.state == 't');
+}
+
+int waits__find(struct waits *waits, struct process *process, uint64_t now)
+{
+	struct sleepers sleepers = {0};
+	struct proc_tasks tasks = {0};
+	bool stopped;
+	int err = 0;
+
+	if (!waits->sampler || !process->attached || proc__tasks(process->pid, &tasks))
+		return 0;
+	now = kernel_ns(waits, now);
+	stopped = is_stopped(process);
+	/* First all of them: from then on it is known when they come back. */
+	for (size_t i = 0; i < tasks.tids.len; i++) {
+		err = expect_thread(waits, process->pid, tasks.tids.items[i], now);
+		waits->no_room += err && err != -EEXIST;
+		if (err)
+			tasks.tids.items[i] = 0;
+	}
+	err = 0;
+	for (size_t i = 0; i < tasks.tids.len && !err; i++) {
+		struct sleeper sleeper = {.tid = tasks.tids.items[i], .out_ns = now};
+		struct task_look look;
+
+		if (!sleeper.tid)
+			continue;
+		look = task__look(process->pid, sleeper.tid);
+		if (look.state == TASK_GONE)
+			sampler__forget_thread(waits->sampler, sleeper.tid);
+		if (look.state != TASK_WAITING)
+			continue;
+		sleeper.syscall = look.syscall;
+		sleeper.arg = look.arg;
+		sleeper.is_stopped = stopped;
+		err = vec__push(&sleepers.items, sleeper);
+	}
+	err = err ?: read_asleep(waits, process, &sleepers);
+	waits->found += sleepers.items.len;
+	vec__free(&sleepers.items);
+	vec__free(&tasks.tids);
+	return err;
+}
+
+/* --- those that went to sleep meanwhile --- */
+
+struct asleep {
+	struct waits *waits;
+	struct sleepers sleepers; /* of all processes */
+	uint64_t unwalked_before; /* only those that left the CPU before and were not walked; 0: all */
+	int err;
+};
+
+static bool is_asked_for(const struct asleep *asleep, const struct pbp_off_thread *thread,
+			 const struct open_wait *open)
+{
+	bool is_read = open && open->is_read;
+
+	if (asleep->unwalked_before)
+		return !thread->walked && !is_read && !(thread->wait.flags & PBP_WAIT_FOUND) &&
+		       thread->out_ns < asleep->unwalked_before;
+	return is_read || !(thread->wait.flags & PBP_WAIT_FOUND);
+}
+
+static void note_asleep(void *context, pid_t tid, const struct pbp_off_thread *thread)
+{
+	struct asleep *asleep = context;
+	const struct open_wait *open = find_open(asleep->waits, tid, thread->out_ns);
+	struct sleeper sleeper = {.tid = tid,
+				  .out_ns = thread->out_ns,
+				  .syscall = thread->wait.syscall,
+				  .arg = thread->wait.arg,
+				  .sample.tgid = thread->wait.sample.tgid};
+
+	if (asleep->err || !is_asked_for(asleep, thread, open))
+		return;
+	if (open && open->is_read) {
+		sleeper.syscall = open->sleeper.syscall;
+		sleeper.arg = open->sleeper.arg;
+		sleeper.is_stopped = open->sleeper.is_stopped;
+	}
+	asleep->err = vec__push(&asleep->sleepers.items, sleeper);
+}
+
+static int by_process(const void *left, const void *right)
+{
+	const struct sleeper *a = left, *b = right;
+
+	return (a->sample.tgid > b->sample.tgid) - (a->sample.tgid < b->sample.tgid);
+}
+
+static int read_sleepers(struct waits *waits, const struct sleeper *sleepers, size_t count)
+{
+	struct process *process = processes__find(waits->processes, sleepers[0].sample.tgid);
+	struct sleepers copy = {0};
+	int err;
+
+	if (!process || !process->attached || process->exited)
+		return 0;
+	err = vec__reserve(&copy.items, count);
+	if (!err) {
+		memcpy(copy.items.items, sleepers, count * sizeof(*sleepers));
+		copy.items.len = count;
+		err = read_asleep(waits, process, &copy);
+	}
+	vec__free(&copy.items);
+	return err;
+}
+
+static int read_all(struct waits *waits, uint64_t unwalked_before)
+{
+	struct asleep asleep = {.waits = waits, .unwalked_before = unwalked_before};
+	const struct sleeper *items;
+	size_t count;
+
+	sampler__each_off(waits->sampler, note_asleep, &asleep);
+	items = asleep.sleepers.items.items;
+	count = asleep.sleepers.items.len;
+	if (count)
+		qsort(asleep.sleepers.items.items, count, sizeof(*items), by_process);
+	for (size_t first = 0, end; first < count && !asleep.err; first = end) {
+		for (end = first + 1; end < count && items[end].sample.tgid == items[first].sample.tgid;)
+			end++;
+		asleep.err = read_sleepers(waits, items + first, end - first);
+	}
+	vec__free(&asleep.sleepers.items);
+	return asleep.err;
+}
+
+int waits__read_again(struct waits *waits)
+{
+	return waits->sampler ? read_all(waits, 0) : 0;
+}
+
+int waits__look(struct waits *waits, uint64_t now)
+{
+	struct pbp_skipped skipped[PBP_WAIT_KINDS];
+	uint64_t count = 0;
+
+	if (!waits->sampler || now < waits->look_ns)
+		return 0;
+	waits->look_ns = now + LOOK_NS;
+	sampler__skipped(waits->sampler, skipped);
+	for (size_t kind = 0; kind < PBP_WAIT_KINDS; kind++)
+		count += skipped[kind].count;
+	if (count != waits->skipped)
+		waits->skipped_ns = now;
+	waits->skipped = count;
+	if (!count || now - waits->skipped_ns > SKIPPED_NS)
+		return 0; /* all are walked */
+	return read_all(waits, kernel_ns(waits, now) - LOOK_NS);
+}
+
+void waits__free(struct waits *waits)
+{
+	hmap__free(&waits->by_tid);
+	vec__free(&waits->open);
+}
