@@ -11,7 +11,7 @@ signal.alarm(int(os.environ.get("PBP_LIMIT", "120")))
 
 
 def wait():
-    time.sleep(1e6)
+    time.sleep(1e6)  # WAIT
 
 
 print("ready", flush=True)

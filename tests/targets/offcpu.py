@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Waits of known length: 20 ms asleep, 10 ms for a lock, 10 ms in a poll, over and over.
 
-Right profile off the CPU: <module>;run;nap about 50 %, <module>;run;wait_lock (the time is spent in acquire, which is
-C) about 25 %, <module>;run;wait_poll about 25 %; on the CPU next to nothing.
+Right profile off the CPU: <module>;run;nap [sleep] about 50 %, <module>;run;wait_lock [lock] (the time is spent in
+acquire, which is C) about 25 %, <module>;run;wait_poll [I/O: epoll_wait] about 25 %; on the CPU next to nothing.
 """
 import os
 import select
