@@ -418,7 +418,8 @@ int options__parse(struct options *options, int argc, char **argv)
 		err = take_command_line(options, words);
 	else
 		err = take_words(options, words);
-	return err ?: check_filter(options) ?: check_mode(options) ?: check_engine(options) ?: choose_writers(options, format);
+	err = err ?: check_filter(options) ?: check_mode(options) ?: check_engine(options);
+	return err ?: choose_writers(options, format);
 }
 
 void options__free(struct options *options)

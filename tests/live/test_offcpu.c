@@ -261,7 +261,8 @@ EACH_KIND(offcpu, gil)
 	double waited = seconds_of(timed.run, "", "[GIL]");
 
 	check_near(total(timed.run), 3 * timed.elapsed, allowed(), "three threads");
-	for (size_t i = 0; i < timed.run->stacks.len; i++)
+	/* The readv engine looks at the thread a moment before it reads its stack. */
+	for (size_t i = 0; i < timed.run->stacks.len && !by_readv(); i++)
 		check(strcmp(stack__leaf(&timed.run->stacks.items[i])->name, "[GIL]") ||
 			      stack__count(&timed.run->stacks.items[i], "burn"),
 		      "for the GIL: %s", stack__text(&timed.run->stacks.items[i]));

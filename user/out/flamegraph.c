@@ -190,7 +190,8 @@ static int add_profile(struct buf *json, const struct profile *profile, enum gro
 		buf__addf(json,
 			  ",\n\"unit\":{\"name\":\"%s\",\"weight\":%" PRIu64 ",\"ns\":%" PRIu64
 			  "},\n\"group\":\"%s\"",
-			  profile__unit_name(profile), profile__unit(profile), profile__ns(profile, profile__unit(profile)),
+			  profile__unit_name(profile), profile__unit(profile),
+			  profile__ns(profile, profile__unit(profile)),
 			  group == GROUP_LINE ? "line" : "function");
 		add_texts(json, &lists, profile->strings);
 		add_lists(json, &lists, view);

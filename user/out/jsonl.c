@@ -6,8 +6,8 @@
  *	frame	id: 0, 1, 2, ...; kind: "python", "process", "thread", "container", or "note" for an annotation;
  *		function; and of a Python one file, line, first_line (null where not known) and, if it is so,
  *		"line_approximate": true
- *	stack	frames: ids, outermost first; samples, of that stack alone (microseconds instead, if the profile is
- *		of time), and ns, the time that they stand for
+ *	stack	frames: ids, outermost first; samples, of that stack alone ("microseconds" instead, if the
+ *		profile is of time), and ns, the time that they stand for
  *	end	samples, stacks, frames: how many there were, so that a file that was cut off shows
  *
  * Texts are escaped as in the other formats (buf__add_escaped), so that they are safe to print.

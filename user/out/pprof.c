@@ -215,7 +215,8 @@ static void add_profile(struct encoder *encoder)
 	const struct profile *profile = encoder->profile;
 	bool timed = profile->unit == PROFILE_TIME;
 
-	add_value_type(encoder, PROFILE_SAMPLE_TYPE, timed ? "time" : "samples", timed ? "microseconds" : "count");
+	add_value_type(encoder, PROFILE_SAMPLE_TYPE, timed ? "time" : "samples",
+		       timed ? "microseconds" : "count");
 	add_value_type(encoder, PROFILE_SAMPLE_TYPE, timed ? "time" : "cpu", "nanoseconds");
 	add_value_type(encoder, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
 	protobuf__number(encoder->out, PROFILE_PERIOD, profile->period_ns);

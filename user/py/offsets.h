@@ -16,8 +16,8 @@
 /*
  * X(field). All are byte offsets into the struct that the first word names, except *_size. Names follow
  * CPython's _Py_DebugOffsets where it has them. thread_base_frame is where the pointer to the sentinel frame
- * is (3.15). runtime_current_tstate: the thread state that holds the GIL, runtime_gil: the GIL itself (to 3.11),
- * which later interp_ceval_gil points to. thread_current_frame
+ * is (3.15). runtime_current_tstate: the thread state that holds the GIL, runtime_gil: the GIL itself (to
+ * 3.11), which later interp_ceval_gil points to. thread_current_frame
  * holds a pointer to a _PyCFrame, and that the frame, where there is cframe_current_frame (3.11, 3.12).
  * frame_instr: see lasti_unit. frame_entry: a byte that is set if C called (3.11). frame_state: a byte that
  * tells whether the frame is being executed (frame objects, to 3.10). code_linetable is co_lnotab to 3.9,

@@ -85,7 +85,8 @@ static void format_waits(const struct report *report, struct buf *out)
 	if (waits->lost)
 		buf__addf(out, "; %" PRIu64 " lost, of %.3f s", waits->lost, waits->lost_ns / 1e9);
 	if (waits->missed)
-		buf__addf(out, "; %" PRIu64 " switch%s not seen", waits->missed, waits->missed == 1 ? "" : "es");
+		buf__addf(out, "; %" PRIu64 " switch%s not seen", waits->missed,
+			  waits->missed == 1 ? "" : "es");
 	if (waits->lost_threads)
 		buf__addf(out, "; %" PRIu64 " of more threads than there is room for", waits->lost_threads);
 	buf__adds(out, "\n");

@@ -115,9 +115,9 @@ uint64_t sampler__missed_switches(const struct sampler *sampler);
 /* --- threads off the CPU: sampler_waits.c --- */
 
 /*
- * It may be off the CPU already: if it is, and comes back, it will be told as having been off since `since_ns`, with
- * PBP_WAIT_FOUND and without a stack. If it is on a CPU, nothing is different. 0, -EEXIST: its switches are known
- * already; another -errno.
+ * It may be off the CPU already: if it is, and comes back, it will be told as having been off since
+ * `since_ns`, with PBP_WAIT_FOUND and without a stack. If it is on a CPU, nothing is different. 0, -EEXIST:
+ * its switches are known already; another -errno.
  */
 int sampler__expect_thread(struct sampler *sampler, pid_t pid, pid_t tid, uint64_t since_ns);
 /* Has it been off the CPU since then, as far as its switches tell? */

@@ -85,7 +85,7 @@ struct symbolizer {
 	bool by_process, by_thread;	 /* roots of the trie */
 	bool by_container;		 /* ... instead of the process; set by the caller */
 	bool hide_idle;			 /* leave out waits for work; set by the caller, as the next one */
-	bool cpu_is_known; /* the sum of time on the CPU will be (symbolizer__settle): samples only share it out */
+	bool cpu_is_known; /* time on the CPU is, in sum (symbolizer__settle): samples only share it out */
 	struct hmap stack_index;	 /* id -> index in stacks */
 	VEC(struct stack) stacks;
 	size_t stored_frames;
@@ -98,7 +98,8 @@ struct symbolizer {
 	struct hmap roots;		/* root_key() of a sample -> trie node */
 	struct hmap tail_nodes;		/* hash of a tail and its root -> trie node */
 	VEC(struct tail_use) tails;	/* the tails of this batch */
-	uint32_t no_python, unverified, truncated, unreadable, exited, beyond, not_walked; /* special frames */
+	/* special frames */
+	uint32_t no_python, unverified, truncated, unreadable, exited, beyond, not_walked;
 	uint32_t pruned;					       /* a node */
 	uint64_t batch, batch_start_ns;
 	bool codes_full; /* a process has more code objects than are kept */
@@ -118,7 +119,10 @@ void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *proc
  */
 int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size);
 
-/* One that has a share of its own; a PBP_SAMPLE that is taken stands for profile->period_ns of CPU time. 0 or -ENOMEM. */
+/*
+ * One that has a share of its own; a PBP_SAMPLE that is taken stands for profile->period_ns of CPU time. 0 or
+ * -ENOMEM.
+ */
 int symbolizer__take_share(struct symbolizer *symbolizer, const struct pbp_sample *sample,
 			   const struct sample_share *share);
 

@@ -310,8 +310,8 @@ static int read_asleep(struct waits *waits, struct process *process, struct slee
 }
 
 /*
- * Its entry may be from before an exec, or from before the process was attached to anew: then it says that the thread is
- * on a CPU. One that is gets another entry, too, which is as good.
+ * Its entry may be from before an exec, or from before the process was attached to anew: then it says that
+ * the thread is on a CPU. One that is gets another entry, too, which is as good.
  */
 static int expect_thread(struct waits *waits, pid_t pid, pid_t tid, uint64_t now)
 {
