@@ -152,15 +152,18 @@ EACH_PYTHON(offcpu, four_ways)
 /* A round takes 40 ms, so that it is met in the middle and all the same each has its quarter. */
 EACH_KIND(offcpu, four_ways_by_ticks)
 {
-	struct target *target = start(python, "waits.py", .args = {"1000", "0.01"});
-	struct timed timed = profile_time(target, "offcpu", 0.6, NULL);
+	struct target *target;
+	struct timed timed;
 
-	check_near(total(timed.run), timed.elapsed, by_readv() ? 12 : 3, "all of it");
+	if (!by_readv())
+		cr_skip("four_ways is exact");
+	target = start(python, "waits.py", .args = {"1000", "0.01"});
+	timed = profile_time(target, "offcpu", 0.6, NULL);
+	check_near(total(timed.run), timed.elapsed, allowed(), "all of it");
 	for (size_t i = 0; i < 4; i++) {
-		double share = seconds_of(timed.run, WAYS[i].names, WAYS[i].reason) / total(timed.run);
+		double share = seconds_of(timed.run, WAYS[i].names, NULL) / total(timed.run);
 
-		check(share > 0.15 && share < 0.35, "%s %s has %.1f %%", WAYS[i].function, WAYS[i].reason,
-		      100 * share);
+		check(share > 0.1 && share < 0.4, "%s has %.1f %%", WAYS[i].function, 100 * share);
 	}
 }
 
