@@ -224,6 +224,6 @@ static const char *const suffixes[] = {".collapsed", ".folded", ".txt", NULL};
 const struct writer collapsed_writer = {
 	.name = "collapsed",
 	.suffixes = suffixes,
-	.help = "one line per stack, for flame graph tools: samples, or microseconds",
+	.help = "one line per stack, for flame graph tools",
 	.write = write_collapsed,
 };

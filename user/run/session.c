@@ -21,6 +21,7 @@
 #define COLLECT_NS  (50 * MS) /* at most before signals and ends are looked for again */
 #define PROGRESS_NS (250 * MS)
 #define LOST_EXEC_NS (10 * MS)
+#define CLOCK_TRIES  4
 #define HALTS_MAX    16 /* processes of which it is told whether something keeps them from running */
 
 static uint64_t clock_ns(clockid_t clock)
@@ -353,9 +354,16 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 
 static void stop_sampling(struct session *session, enum session_end end)
 {
-	uint64_t now = session_now_ns();
+	uint64_t before, now = session_now_ns();
 
-	follower__update_cpu(&session->follower);
+	/* Both at one moment, as near as can be: something else may come between. */
+	for (int i = 0; i < CLOCK_TRIES; i++) {
+		before = now;
+		follower__update_cpu(&session->follower);
+		now = session_now_ns();
+		if (now - before < MS / 4)
+			break;
+	}
 	session->profile.duration_ns = now - session->start_ns;
 	waits__end(&session->waits, now);
 	look_for_halts(session);
