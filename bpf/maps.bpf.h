@@ -97,6 +97,7 @@ struct walk {
 	__u32 start_count; /* ... and the frames before it */
 	__u64 below;	/* the frame that the eval loop was entered from ... */
 	__u32 unproved; /* ... and whether the walk has yet to come to it */
+	__u32 belows;	/* it began there, since nothing led to it; 2, 3: at the first, second register instead */
 	__u32 is_cut;	/* the frame it began at has no caller (yet) ... */
 	__u32 guesses_left;
 	__u64 guesses[8]; /* ... and WALK_GUESSES of these, from registers, may point to it */

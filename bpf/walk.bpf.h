@@ -164,6 +164,7 @@ static __always_inline __u64 first_frame(const struct pbp_target *target, struct
 	__u64 previous;
 
 	walk->unproved = 0;
+	walk->belows = 0;
 	walk->is_cut = 0;
 	walk->guesses_left = 0;
 	if (target->cframe_frame == PBP_NONE || !frame)
@@ -195,7 +196,33 @@ static __always_inline bool start_elsewhere(struct walk *walk)
 	} else {
 		walk->frame = walk->below;
 		walk->unproved = 0;
+		walk->belows = 1;
 	}
+	return true;
+}
+
+/*
+ * The frame that the eval loop was entered from is none. A compiler may set the previous cframe after the new
+ * one is linked, too (gcc does, both fields at once): for some instructions what is there is of an earlier
+ * call, and the frame, or before that the previous cframe, is in a register.
+ */
+static __always_inline bool start_below(struct walker *walker)
+{
+	struct walk *walk = &walker->scratch->walk;
+	struct pt_regs *registers;
+	__u64 value = 0;
+
+	if (!walk->belows || walk->count != walk->start_count)
+		return false;
+	registers = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	if (walk->belows == 1)
+		bpf_probe_read_kernel(&value, 8, &registers->si);
+	if (walk->belows == 2 && !bpf_probe_read_kernel(&value, 8, &registers->ax))
+		value = read_user_u64(value + walker->target->cframe_frame);
+	if (walk->belows > 2)
+		return false;
+	walk->belows++;
+	walk->frame = value ?: walk->below;
 	return true;
 }
 
@@ -215,13 +242,25 @@ static __always_inline bool ends_too_early(struct walk *walk)
 	return start_elsewhere(walk);
 }
 
+static __always_inline bool is_code(const struct pbp_target *target, __u64 code)
+{
+	return target->code_type && read_user_u64(code + target->co_type) == target->code_type;
+}
+
+/* At the first frame below: is it none? */
+static __always_inline bool is_wrong_below(const struct pbp_target *target, const struct walk *walk, __u64 code,
+					   bool is_marker)
+{
+	return walk->belows && walk->count == walk->start_count && !is_marker && target->code_type &&
+	       !is_code(target, code);
+}
+
 /* At the first frame of a guess: is it one? */
 static __always_inline bool is_wrong_guess(const struct pbp_target *target, const struct walk *walk,
 					   __u64 code, bool is_marker)
 {
 	return walk->is_cut && walk->unproved && walk->count == walk->start_count &&
-	       (is_marker || !target->code_type ||
-		read_user_u64(code + target->co_type) != target->code_type);
+	       (is_marker || !is_code(target, code));
 }
 
 /* What has been walked since the last thread state is of an interpreter that has an id to show. */
@@ -286,7 +325,7 @@ static long walk_step(__u32 step, struct walker *walker)
 		return !ends_too_early(walk) && !enter_outer(walker);
 	offset = load_frame(walker, address);
 	if (offset < 0) {
-		walk->faulted = !start_elsewhere(walk);
+		walk->faulted = !start_elsewhere(walk) && !start_below(walker);
 		return walk->faulted;
 	}
 	bytes = walker->scratch->window + (offset & (PBP_WINDOW_BYTES - 1));
@@ -297,6 +336,10 @@ static long walk_step(__u32 step, struct walker *walker)
 	if (is_wrong_guess(target, walk, code, is_marker)) {
 		start_elsewhere(walk);
 		return 0;
+	}
+	if (is_wrong_below(target, walk, code, is_marker)) {
+		walk->faulted = !start_below(walker);
+		return walk->faulted;
 	}
 	if (is_marker) {
 		from_c = address != walk->base_frame;

@@ -449,6 +449,45 @@ Test(walk, eval_loop_that_has_not_set_its_frame)
 	}
 }
 
+/* Nor the previous cframe: that, or its frame, is in a register. What is no frame is never shown as one. */
+Test(walk, eval_loop_that_has_not_set_its_cframe)
+{
+	for (int minor = 11; minor <= 12; minor++) {
+		__u64 id, caller, cframe, field, garbage;
+
+		start(minor);
+		push_ordinary();
+		image__pop(&image);
+		image__pop(&image);
+		image__pop(&image);
+		take_tick();
+		id = sent.sample.stack_id;
+		field = image.target.offsets.cframe_current_frame;
+		cframe = image__at(&image, IMAGE_C_STACK);
+		if (minor == 11)
+			image__push(&image, IMAGE_MARKER, 0, 0, 0);
+		image__push(&image, IMAGE_GENERATOR, 2, 30, 0);
+		caller = image__get(image__get(cframe + field + 8) + field);
+		garbage = image__at(&image, IMAGE_RUNTIME); /* can be read, and is no frame */
+		set_current_frame(garbage);
+		image__put(garbage + field, garbage, 8);
+		image__put(cframe + field + 8, garbage, 8);
+
+		host.registers = (struct pt_regs){};
+		take_tick();
+		cr_expect_eq(sent.sample.status, PBP_STATUS_FRAME_FAULT, "nobody knows");
+		cr_expect_eq(sent.sample.stack_id, 0, "no frames");
+		host.registers.si = caller;
+		take_tick();
+		cr_expect_eq(sent.sample.stack_id, id, "the frame is in a register");
+		host.registers = (struct pt_regs){.si = cframe, .ax = cframe + 64};
+		take_tick();
+		cr_expect_eq(sent.sample.stack_id, id, "the previous cframe is");
+		image__free(&image);
+	}
+	host.registers = (struct pt_regs){};
+}
+
 /* It is the current frame already, and its caller's is in a register. */
 Test(walk, generator_that_is_not_linked_yet)
 {
