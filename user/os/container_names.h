@@ -16,6 +16,7 @@ struct container_name {
 	char *id;
 	char *name;	  /* of Kubernetes: NAMESPACE/POD/CONTAINER; NULL: it has none but its id */
 	const char *from; /* whose file it was */
+	uid_t owner;	  /* of the file, or of where it is; 0: root */
 	/* Where the id need not be in the path of the cgroup: */
 	char *cgroup;	      /* its path, or NULL: */
 	pid_t init;	      /* the process that it began with, 0: not told ... */
@@ -24,6 +25,8 @@ struct container_name {
 
 struct container_names {
 	VEC(struct container_name) items;
+	uid_t owner; /* of the file that is parsed next */
+	size_t most;
 };
 
 /* 0 or -ENOMEM. What cannot be read is left out. */
