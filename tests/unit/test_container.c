@@ -340,3 +340,16 @@ Test(container_names, of_a_user_are_limited)
 	read_text(CONTAINER_FILE_STORAGE, text, "");
 	cr_expect_eq(names.items.len, 2 * 256 + 300);
 }
+
+Test(container_names, of_root_win)
+{
+	names.owner = 1000;
+	read_text(CONTAINER_FILE_STORAGE, "[{\"id\":\"" A "\",\"names\":[\"bad\"]}]", "");
+	read_text(CONTAINER_FILE_STORAGE, "[{\"id\":\"" B "\",\"names\":[\"own\"]}]", "");
+	names.owner = 0;
+	read_text(CONTAINER_FILE_STORAGE, "[{\"id\":\"" A "\",\"names\":[\"good\"]}]", "");
+	container_names__settle(&names);
+	cr_expect_eq(names.items.len, 2);
+	expect_name(A, "good");
+	expect_name(B, "own");
+}

@@ -201,33 +201,77 @@ static char *path_with_id(const struct cgroup_line *line, const char *id)
 	return strndup(line->path, end);
 }
 
+static bool belongs_to(const struct cgroup_line *line, const char *path, uid_t owner,
+		       const struct cgroup_mounts *mounts)
+{
+	struct cgroup cgroup;
+	struct stat stat;
+	bool is_owner = false;
+
+	for (size_t i = 0; i < mounts->items.len && !is_owner; i++) {
+		if (!cgroup_line__is_of(line, mounts->items.items[i].controllers) ||
+		    cgroup__open(&cgroup, &mounts->items.items[i], path))
+			continue;
+		is_owner = !fstat(cgroup.fd, &stat) && stat.st_uid == owner;
+		cgroup__close(&cgroup);
+	}
+	return is_owner;
+}
+
+/* A user may speak of cgroups of his own only: one that his process is in. */
+static bool may_claim(const struct container_name *name, const char *text, const struct cgroup_mounts *mounts)
+{
+	struct cgroup_line line;
+
+	while (name->owner && cgroup_line__next(&text, &line))
+		if (cgroup_line__is_below(&line, name->cgroup) &&
+		    belongs_to(&line, name->cgroup, name->owner, mounts))
+			return true;
+	return !name->owner;
+}
+
+static void drop_cgroup(struct container_name *name)
+{
+	free(name->cgroup);
+	name->cgroup = NULL;
+}
+
 /* That of its first process, in the best hierarchy where it is not the root. */
-static void find_cgroup(struct container_name *name, char *text)
+static void find_cgroup(struct container_name *name, char *text, const struct cgroup_mounts *mounts)
 {
 	struct cgroup_line line, best = {};
 	struct proc_stat stat;
+	const char *at = text;
 
 	if (cgroup__read_process(name->init, text, CGROUP_TEXT_BYTES) || proc__stat(name->init, &stat) ||
 	    stat.start_ticks != name->start_ticks) {
-		free(name->cgroup); /* it has ended */
-		name->cgroup = NULL;
+		drop_cgroup(name); /* it has ended */
 		return;
 	}
-	for (const char *at = text; !name->cgroup && cgroup_line__next(&at, &line);)
+	while (!name->cgroup && cgroup_line__next(&at, &line))
 		if (line.path_len > 1 && (!best.path || cgroup_line__rank(&line) < cgroup_line__rank(&best)))
 			best = line;
 	if (best.path)
 		name->cgroup = path_with_id(&best, name->id);
+	if (name->cgroup && !may_claim(name, text, mounts))
+		drop_cgroup(name);
 }
 
 static int find_cgroups(struct container_names *names)
 {
 	char *text = malloc(CGROUP_TEXT_BYTES);
+	struct cgroup_mounts mounts;
 
-	for (size_t i = 0; text && i < names->items.len; i++)
-		if (names->items.items[i].init &&
-		    !container__is_id(names->items.items[i].id, strlen(names->items.items[i].id)))
-			find_cgroup(&names->items.items[i], text);
+	cgroup_mounts__read(&mounts); /* without them nobody's cgroup is told */
+	for (size_t i = 0; text && i < names->items.len; i++) {
+		struct container_name *name = &names->items.items[i];
+
+		if (name->init && !container__is_id(name->id, strlen(name->id)))
+			find_cgroup(name, text, &mounts);
+		else if (name->owner)
+			drop_cgroup(name);
+	}
+	cgroup_mounts__free(&mounts);
 	free(text);
 	return text ? 0 : -ENOMEM;
 }
@@ -269,6 +313,7 @@ int container_names__read(struct container_names *names)
 	for (size_t i = 0; i < ARRAY_SIZE(FILES) && !is_over(&look); i++)
 		read_files(&look, FILES[i].kind, FILES[i].base, FILES[i].pattern);
 	tell_over(&look);
+	container_names__settle(names);
 	look.err = look.err ?: find_cgroups(names);
 	if (look.err)
 		container_names__free(names);

@@ -31,6 +31,32 @@ void container_names__free(struct container_names *names)
 	vec__free(&names->items);
 }
 
+static bool root_has(const struct container_names *names, const char *id)
+{
+	for (size_t i = 0; i < names->items.len; i++)
+		if (!names->items.items[i].owner && !strcmp(names->items.items[i].id, id))
+			return true;
+	return false;
+}
+
+void container_names__settle(struct container_names *names)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < names->items.len; i++) {
+		struct container_name *name = &names->items.items[i];
+
+		if (name->owner && root_has(names, name->id)) {
+			free_name(name);
+			*name = (struct container_name){.owner = name->owner};
+		}
+	}
+	for (size_t i = 0; i < names->items.len; i++)
+		if (names->items.items[i].id)
+			names->items.items[kept++] = names->items.items[i];
+	names->items.len = kept;
+}
+
 const struct container_name *container_names__of_id(const struct container_names *names, const char *id)
 {
 	for (size_t i = 0; i < names->items.len; i++)

@@ -33,6 +33,9 @@ struct container_names {
 int container_names__read(struct container_names *names);
 void container_names__free(struct container_names *names);
 
+/* What users say of an id is dropped where root's files know it. */
+void container_names__settle(struct container_names *names);
+
 /* Of the id, NULL: it is not known, or has none. Borrowed. */
 const struct container_name *container_names__of_id(const struct container_names *names, const char *id);
 /* Does a user who writes `text` mean it? "web", "pod/web" and "shop/pod/web" are "shop/pod/web". */
