@@ -68,7 +68,8 @@ static int become_caller_of_sudo(enum step *step)
 	unsigned int uid, gid;
 
 	*step = STEP_USER;
-	if (getuid() != geteuid()) /* a set-user-id program: whoever called it */
+	/* A set-id program: whoever called it. */
+	if (getuid() != geteuid() || (getuid() && getgid() != getegid()))
 		return setresgid(getgid(), getgid(), getgid()) || setresuid(getuid(), getuid(), getuid())
 			       ? errno
 			       : 0;
