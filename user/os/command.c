@@ -191,12 +191,6 @@ int command__release(struct command *command, char *reason, size_t reason_size)
 	return -failure.err;
 }
 
-void command__signal(const struct command *command, int signal)
-{
-	if (command->pid && !command->over)
-		kill(command->pid, signal);
-}
-
 int command__wait(struct command *command)
 {
 	pid_t got = 0;
