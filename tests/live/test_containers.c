@@ -203,10 +203,10 @@ GROUP_TEST(containers, told_apart)
 	      "it says: %s", run->err);
 	run = service__run(service__profiled(OPTIONS("-q", "-d", "1", "--by", "container", "-p", of_web)));
 	check_profile(run, 0);
-	check(stacks__with(&run->stacks, "container web\\x3b1 \\\\x1b[31m") == run->stacks.total,
+	check(stacks__with(&run->stacks, "container web\\x3b1 \\x1b[31m") == run->stacks.total,
 	      "of one process: %s", run->err);
 	report = read_text(path);
-	check(strstr(report, "\"id\": \"" A "\", \"name\": \"web;1"), "the report has: %s", report);
+	check(strstr(report, "\"id\": \"" A "\", \"name\": \"web;1 \\u001b[31m\""), "the report has: %s", report);
 	check(strstr(report, "\"id\": \"" B "\", \"name\": null"), "the report has: %s", report);
 }
 

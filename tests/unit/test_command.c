@@ -89,7 +89,7 @@ Test(command, held)
 Test(command, killed_while_held)
 {
 	start(argv("true"));
-	command__signal(&command, SIGTERM);
+	kill(command.pid, SIGTERM);
 	usleep(100000);
 	signal(SIGPIPE, SIG_IGN);
 	cr_expect_eq(command__release(&command, reason, sizeof(reason)), 0);

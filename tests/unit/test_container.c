@@ -172,6 +172,7 @@ static void read_text(enum container_file kind, const char *text, const char *di
 static void free_names(void)
 {
 	container_names__free(&names);
+	names = (struct container_names){};
 }
 
 TestSuite(container_names, .fini = free_names);
@@ -320,4 +321,35 @@ Test(container_names, of_a_process)
 	expect_of("4:memory:/\n0::/web-1/x\n", "web-1");
 	expect_of("0::/web-10\n", NULL);
 	expect_of("0::/web-1/docker/" A "\n", A);
+}
+
+Test(container_names, of_a_user_are_limited)
+{
+	char text[4096] = "[{\"id\":\"" B "\",\"names\":[\"a\"";
+
+	for (int i = 1; i < 300; i++)
+		strcat(text, ",\"a\"");
+	strcat(text, "]}]");
+	for (names.owner = 1000; names.owner < 1002; names.owner++) {
+		read_text(CONTAINER_FILE_STORAGE, text, "");
+		read_text(CONTAINER_FILE_STORAGE, text, "");
+	}
+	cr_expect_eq(names.items.len, 2 * 256);
+	cr_expect_eq(names.items.items[256].owner, 1001);
+	names.owner = 0;
+	read_text(CONTAINER_FILE_STORAGE, text, "");
+	cr_expect_eq(names.items.len, 2 * 256 + 300);
+}
+
+Test(container_names, of_root_win)
+{
+	names.owner = 1000;
+	read_text(CONTAINER_FILE_STORAGE, "[{\"id\":\"" A "\",\"names\":[\"bad\"]}]", "");
+	read_text(CONTAINER_FILE_STORAGE, "[{\"id\":\"" B "\",\"names\":[\"own\"]}]", "");
+	names.owner = 0;
+	read_text(CONTAINER_FILE_STORAGE, "[{\"id\":\"" A "\",\"names\":[\"good\"]}]", "");
+	container_names__settle(&names);
+	cr_expect_eq(names.items.len, 2);
+	expect_name(A, "good");
+	expect_name(B, "own");
 }

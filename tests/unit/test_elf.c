@@ -23,8 +23,6 @@
 
 /* ---- real files ---- */
 
-static __thread volatile char thread_local_bytes[100] __attribute__((aligned(64)));
-
 /* The ELF file mapped at an address of ours; `fd` is left open for it. */
 static struct elf *open_mapped(const void *address, int *fd, uint64_t *bias, struct map_entry *at)
 {
@@ -53,7 +51,7 @@ static struct elf *open_mapped(const void *address, int *fd, uint64_t *bias, str
 Test(elf, this_program)
 {
 	struct elf_symbol symbol;
-	uint64_t bias, vaddr, size, align;
+	uint64_t bias, vaddr, size;
 	struct map_entry entry;
 	int fd;
 	struct elf *elf = open_mapped(elf__open, &fd, &bias, &entry);
@@ -72,11 +70,6 @@ Test(elf, this_program)
 
 	cr_assert_eq(elf__vaddr_of_offset(elf, entry.offset, &vaddr), 0);
 	cr_expect_eq(vaddr + bias, entry.start);
-
-	thread_local_bytes[0] = 1;
-	cr_assert_eq(elf__tls(elf, &size, &align), 0);
-	cr_expect_geq(size, sizeof(thread_local_bytes));
-	cr_expect_geq(align, 64);
 	elf__close(elf);
 	close(fd);
 }
@@ -113,7 +106,7 @@ Test(elf, debian_pythons)
 	int tried = 0;
 
 	for (int minor = 13; minor <= 15; minor++) {
-		uint64_t vaddr, size, memsz, align, first_vaddr, offset = 0;
+		uint64_t vaddr, size, first_vaddr, offset = 0;
 		struct elf_symbol symbol;
 		struct elf *elf;
 		char path[128], cookie[9] = "";
@@ -127,7 +120,6 @@ Test(elf, debian_pythons)
 		cr_assert_eq(elf__open(&elf, fd), 0);
 		cr_expect(elf__is_fixed(elf));
 		cr_expect_eq(elf__link_base(elf), 0x400000);
-		cr_expect_eq(elf__tls(elf, &memsz, &align), 0);
 		cr_assert_eq(elf__section(elf, ".PyRuntime", &vaddr, &size), 0);
 		cr_assert_eq(elf__symbol(elf, "_PyRuntime", &symbol), 0);
 		cr_expect_eq(vaddr, symbol.vaddr);
@@ -223,7 +215,7 @@ Test(elf, broken_sections)
 Test(elf, addresses)
 {
 	struct image image;
-	uint64_t vaddr, size, align;
+	uint64_t vaddr, size;
 	int fd;
 	struct elf *elf;
 
@@ -244,9 +236,6 @@ Test(elf, addresses)
 	cr_expect(!elf__vaddr_of_offset(elf, 0x1000, &vaddr) && vaddr == BASE + DATA_SHIFT + 0x1000);
 	cr_expect_eq(elf__vaddr_of_offset(elf, 0x3000, &vaddr), -ENOENT);
 	cr_expect_eq(elf__vaddr_of_offset(elf, UINT64_MAX, &vaddr), -ENOENT);
-
-	cr_assert_eq(elf__tls(elf, &size, &align), 0);
-	cr_expect(size == 25 && align == 8);
 	elf__close(elf);
 	elf__close(NULL);
 	close(fd);
@@ -255,7 +244,7 @@ Test(elf, addresses)
 Test(elf, missing_parts)
 {
 	struct image image;
-	uint64_t vaddr, size, align;
+	uint64_t vaddr, size;
 	int fd;
 	struct elf *elf;
 
@@ -268,27 +257,6 @@ Test(elf, missing_parts)
 	cr_expect_str_eq(elf__soname(elf), "");
 	cr_expect_eq(elf__section(elf, ".PyRuntime", &vaddr, &size), -ENOENT);
 	cr_expect_eq(elf__vaddr_of_offset(elf, 0, &vaddr), -ENOENT);
-	cr_expect_eq(elf__tls(elf, &size, &align), -ENOENT);
-	elf__close(elf);
-	close(fd);
-}
-
-Test(elf, tls_alignment)
-{
-	struct image image;
-	uint64_t size, align = 0;
-	int fd;
-	struct elf *elf;
-
-	make_image(&image, 0);
-	image.segments[3].p_align = 0;
-	elf = open_image(&image, &fd);
-	cr_expect(!elf__tls(elf, &size, &align) && align == 1);
-	elf__close(elf);
-	close(fd);
-	image.segments[3].p_align = 24;
-	elf = open_image(&image, &fd);
-	cr_expect_eq(elf__tls(elf, &size, &align), -ENOENT);
 	elf__close(elf);
 	close(fd);
 }
@@ -345,8 +313,6 @@ static void ask_all(int fd)
 	elf__vaddr_of_offset(elf, 0, &a);
 	elf__vaddr_of_offset(elf, UINT64_MAX, &a);
 	elf__link_base(elf);
-	if (!elf__tls(elf, &a, &b))
-		cr_assert(b && !(b & (b - 1)));
 	cr_assert_lt(strlen(elf__soname(elf)), 256);
 	elf__close(elf);
 }

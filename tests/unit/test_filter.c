@@ -5,6 +5,7 @@
 #include "os/filter.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 static struct filter filter;
 
@@ -83,4 +84,27 @@ Test(filter, several)
 	cr_expect(wants_without("nothing like it"));
 	cr_assert_eq(vec__push(&filter.excludes, "-w"), 0);
 	cr_expect(!wants(), "the second of two");
+}
+
+Test(filter, a_long_pattern_is_taken_whole)
+{
+	char pattern[2000], text[2000];
+
+	memset(pattern, 'a', sizeof(pattern));
+	memcpy(text, pattern, sizeof(text));
+	strcpy(pattern + 1000, "b");
+	text[1500] = '\0';
+	cr_assert_eq(vec__push(&filter.excludes, pattern), 0);
+	cr_expect(filter__wants(&filter, "x", text, 0));
+	strcpy(text + 1000, "bcd");
+	cr_expect(!filter__wants(&filter, "x", text, 0));
+}
+
+Test(filter, a_backslash_at_the_end)
+{
+	cr_assert_eq(vec__push(&filter.excludes, "C:\\"), 0);
+	cr_expect(!filter__wants(&filter, "x", "run C:\\temp", 0));
+	cr_expect(filter__wants(&filter, "x", "run C:*", 0));
+	filter.excludes.items[0] = "C:\\\\";
+	cr_expect(!filter__wants(&filter, "x", "run C:\\temp", 0));
 }

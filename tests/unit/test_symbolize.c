@@ -754,3 +754,17 @@ Test(symbolize, unverified_tail, .init = start_image, .fini = stop_image)
 	cr_expect_eq(symbolizer.counts.tails_completed, 0);
 	cr_expect_eq(profile.samples, 4);
 }
+
+Test(symbolize, commands_end_with_a_whole_character)
+{
+	char raw[140], *const argv[] = {raw, NULL};
+	struct process process = {0};
+
+	for (size_t len = 123; len < 128; len++) {
+		memset(raw, 'a', len);
+		strcpy(raw + len, "\u20ac\u20ac\u20ac");
+		process__set_command(&process, argv);
+		cr_expect_eq(strlen(process.raw_command), len == 123 || len == 124 ? len + 3 : len, "%zu", len);
+		cr_expect_str_eq(process.command, process.raw_command);
+	}
+}

@@ -467,6 +467,10 @@ static int add_members(void *context, const char *dir)
 	/* 0 is one that this pid namespace does not show. */
 	while (!err && fscanf(file, "%d", &pid) == 1)
 		err = pid > 0 ? vec__push(&members->pids, (pid_t)pid) : 0;
+	/* A threaded one does not tell them (EOPNOTSUPP), but one above it, which is the first or below it.
+	 */
+	if (!err && ferror(file))
+		members->unread += errno == EOPNOTSUPP ? members->cgroups == 1 : errno != ENODEV;
 	fclose(file);
 	return err;
 }

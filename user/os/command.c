@@ -68,7 +68,8 @@ static int become_caller_of_sudo(enum step *step)
 	unsigned int uid, gid;
 
 	*step = STEP_USER;
-	if (getuid() != geteuid()) /* a set-user-id program: whoever called it */
+	/* A set-id program: whoever called it. */
+	if (getuid() != geteuid() || (getuid() && getgid() != getegid()))
 		return setresgid(getgid(), getgid(), getgid()) || setresuid(getuid(), getuid(), getuid())
 			       ? errno
 			       : 0;
@@ -188,12 +189,6 @@ int command__release(struct command *command, char *reason, size_t reason_size)
 	else
 		snprintf(reason, reason_size, "%s", strerror(failure.err));
 	return -failure.err;
-}
-
-void command__signal(const struct command *command, int signal)
-{
-	if (command->pid && !command->over)
-		kill(command->pid, signal);
 }
 
 int command__wait(struct command *command)

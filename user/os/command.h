@@ -27,7 +27,6 @@ enum { COMMAND_NOT_RUN = 126, COMMAND_NOT_FOUND = 127 };
 int command__start(struct command *command, char *const *argv, bool keep_root);
 /* Lets it run. 0; -errno: it could not (see command__code), and `reason` says why. */
 int command__release(struct command *command, char *reason, size_t reason_size);
-void command__signal(const struct command *command, int signal);
 /* Waits for its end. Its exit code, 128 + the signal that killed it. */
 int command__wait(struct command *command);
 /* "exit code 3", "signal 9 (Killed)". Once it is over; valid until the next call. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See container_names.h. Here: where the files are. Below a user's own directories anything may be planted:
- * links are not followed there, only plain files are read, and none that is large.
+ * links are not followed there, only plain files are read, none that is large, and not for long.
  */
 #include "os/container_names.h"
 
+#include "base/log.h"
 #include "base/util.h"
 #include "os/cgroup.h"
 #include "os/container.h"
@@ -19,11 +20,17 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-#define FILE_BYTES_MAX (16u << 20)
-#define ENTRIES_MAX    16384 /* of a directory */
-#define PARTS_MAX      8
+#define FILE_BYTES_MAX	    (16u << 20)
+#define USER_FILE_BYTES_MAX (256u << 10)
+#define ENTRIES_MAX	    16384 /* of a directory */
+#define PARTS_MAX	    8
+/* Of all together; root's files come first. */
+#define BYTES_MAX (64u << 20)
+#define FILES_MAX 4096
+#define TIME_MAX  500000000ull
 
 /* A pattern is of parts; "*" and what has it in it is looked up, and the last that was is the name. */
 static const struct {
@@ -49,8 +56,26 @@ static const struct {
 struct look {
 	struct container_names *names;
 	enum container_file kind;
+	uid_t owner; /* of the outermost directory that is not root's; 0: there is none */
+	size_t files, bytes;
+	uint64_t end_ns;
+	bool over; /* it was too much */
 	int err;
 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+static bool is_over(struct look *look)
+{
+	look->over |= look->files >= FILES_MAX || look->bytes >= BYTES_MAX || now_ns() >= look->end_ns;
+	return look->over || look->err;
+}
 
 static int open_below(int dir, const char *name, int flags)
 {
@@ -61,15 +86,18 @@ static int open_below(int dir, const char *name, int flags)
 }
 
 /* The whole of a plain file, with a NUL behind; NULL. The caller frees. */
-static char *read_whole(int fd, size_t *len)
+static char *read_whole(int fd, size_t *len, uid_t *owner)
 {
 	struct stat stat;
 	char *text = NULL;
 	ssize_t got;
 
 	*len = 0;
-	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size <= FILE_BYTES_MAX)
-		text = malloc(stat.st_size + 1);
+	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode)) {
+		*owner = *owner ?: stat.st_uid;
+		if (stat.st_size <= (*owner ? USER_FILE_BYTES_MAX : FILE_BYTES_MAX))
+			text = malloc(stat.st_size + 1);
+	}
 	while (text && (got = read(fd, text + *len, stat.st_size - *len)) > 0)
 		*len += got;
 	if (text)
@@ -81,8 +109,12 @@ static void read_file(struct look *look, int dir, const char *name, const char *
 {
 	int fd = open_below(dir, name, O_RDONLY | O_NONBLOCK);
 	size_t len = 0;
-	char *text = fd >= 0 ? read_whole(fd, &len) : NULL;
+	char *text;
 
+	look->names->owner = look->owner;
+	text = fd >= 0 ? read_whole(fd, &len, &look->names->owner) : NULL;
+	look->files++;
+	look->bytes += len;
 	if (text)
 		look->err = container_names__parse(look->names, look->kind, text, len, called);
 	free(text);
@@ -95,9 +127,15 @@ static void look_at(struct look *look, int dir, const char *const *parts, const 
 /* Takes the descriptor over. */
 static void look_below(struct look *look, int fd, const char *const *parts, const char *called)
 {
+	uid_t before = look->owner;
+	struct stat stat;
+
 	if (fd < 0)
 		return;
+	if (!look->owner && !fstat(fd, &stat))
+		look->owner = stat.st_uid;
 	look_at(look, fd, parts, called);
+	look->owner = before;
 	close(fd);
 }
 
@@ -110,7 +148,7 @@ static void look_at_each(struct look *look, int dir, const char *const *parts)
 
 	if (!stream && fd >= 0)
 		close(fd);
-	for (int i = 0; stream && i < ENTRIES_MAX && !look->err && (entry = readdir(stream)); i++) {
+	for (int i = 0; stream && i < ENTRIES_MAX && !is_over(look) && (entry = readdir(stream)); i++) {
 		if (entry->d_name[0] == '.' || fnmatch(parts[0], entry->d_name, 0))
 			continue;
 		if (parts[1])
@@ -133,18 +171,20 @@ static void look_at(struct look *look, int dir, const char *const *parts, const 
 		read_file(look, dir, parts[0], called);
 }
 
-static int read_files(struct container_names *names, enum container_file kind, const char *base,
-		      const char *pattern)
+static void read_files(struct look *look, enum container_file kind, const char *base, const char *pattern)
 {
-	struct look look = {.names = names, .kind = kind};
 	char text[128], *rest = text, *parts[PARTS_MAX + 1] = {NULL};
+	/* The base is the administrator's, and may be a link. */
+	int fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	snprintf(text, sizeof(text), "%s", pattern);
 	for (size_t i = 0; i < PARTS_MAX && rest; i++)
 		parts[i] = strsep(&rest, "/");
-	/* The base is the administrator's, and may be a link. */
-	look_below(&look, open(base, O_PATH | O_DIRECTORY | O_CLOEXEC), (const char *const *)parts, "");
-	return look.err;
+	look->kind = kind;
+	if (fd < 0)
+		return;
+	look_at(look, fd, (const char *const *)parts, "");
+	close(fd);
 }
 
 /* --- cgroups --- */
@@ -161,63 +201,121 @@ static char *path_with_id(const struct cgroup_line *line, const char *id)
 	return strndup(line->path, end);
 }
 
+static bool belongs_to(const struct cgroup_line *line, const char *path, uid_t owner,
+		       const struct cgroup_mounts *mounts)
+{
+	struct cgroup cgroup;
+	struct stat stat;
+	bool is_owner = false;
+
+	for (size_t i = 0; i < mounts->items.len && !is_owner; i++) {
+		if (!cgroup_line__is_of(line, mounts->items.items[i].controllers) ||
+		    cgroup__open(&cgroup, &mounts->items.items[i], path))
+			continue;
+		is_owner = !fstat(cgroup.fd, &stat) && stat.st_uid == owner;
+		cgroup__close(&cgroup);
+	}
+	return is_owner;
+}
+
+/* A user may speak of cgroups of his own only: one that his process is in. */
+static bool may_claim(const struct container_name *name, const char *text, const struct cgroup_mounts *mounts)
+{
+	struct cgroup_line line;
+
+	while (name->owner && cgroup_line__next(&text, &line))
+		if (cgroup_line__is_below(&line, name->cgroup) &&
+		    belongs_to(&line, name->cgroup, name->owner, mounts))
+			return true;
+	return !name->owner;
+}
+
+static void drop_cgroup(struct container_name *name)
+{
+	free(name->cgroup);
+	name->cgroup = NULL;
+}
+
 /* That of its first process, in the best hierarchy where it is not the root. */
-static void find_cgroup(struct container_name *name, char *text)
+static void find_cgroup(struct container_name *name, char *text, const struct cgroup_mounts *mounts)
 {
 	struct cgroup_line line, best = {};
 	struct proc_stat stat;
+	const char *at = text;
 
 	if (cgroup__read_process(name->init, text, CGROUP_TEXT_BYTES) || proc__stat(name->init, &stat) ||
 	    stat.start_ticks != name->start_ticks) {
-		free(name->cgroup); /* it has ended */
-		name->cgroup = NULL;
+		drop_cgroup(name); /* it has ended */
 		return;
 	}
-	for (const char *at = text; !name->cgroup && cgroup_line__next(&at, &line);)
+	while (!name->cgroup && cgroup_line__next(&at, &line))
 		if (line.path_len > 1 && (!best.path || cgroup_line__rank(&line) < cgroup_line__rank(&best)))
 			best = line;
 	if (best.path)
 		name->cgroup = path_with_id(&best, name->id);
+	if (name->cgroup && !may_claim(name, text, mounts))
+		drop_cgroup(name);
 }
 
 static int find_cgroups(struct container_names *names)
 {
 	char *text = malloc(CGROUP_TEXT_BYTES);
+	struct cgroup_mounts mounts;
 
-	for (size_t i = 0; text && i < names->items.len; i++)
-		if (names->items.items[i].init &&
-		    !container__is_id(names->items.items[i].id, strlen(names->items.items[i].id)))
-			find_cgroup(&names->items.items[i], text);
+	cgroup_mounts__read(&mounts); /* without them nobody's cgroup is told */
+	for (size_t i = 0; text && i < names->items.len; i++) {
+		struct container_name *name = &names->items.items[i];
+
+		if (name->init && !container__is_id(name->id, strlen(name->id)))
+			find_cgroup(name, text, &mounts);
+		else if (name->owner)
+			drop_cgroup(name);
+	}
+	cgroup_mounts__free(&mounts);
 	free(text);
 	return text ? 0 : -ENOMEM;
 }
 
 /* Where the administrator has put them. */
-static int read_docker_elsewhere(struct container_names *names)
+static void read_docker_elsewhere(struct look *look)
 {
-	int fd = open("/etc/docker/daemon.json", O_RDONLY | O_CLOEXEC), err = 0;
+	int fd = open("/etc/docker/daemon.json", O_RDONLY | O_CLOEXEC);
+	uid_t owner = 0;
 	size_t len = 0;
-	char *text = fd >= 0 ? read_whole(fd, &len) : NULL;
+	char *text = fd >= 0 ? read_whole(fd, &len, &owner) : NULL;
 	char *base = text ? container_names__docker_root(text, len) : NULL;
 
 	if (base)
-		err = read_files(names, CONTAINER_FILE_DOCKER, base, "containers/*/config.v2.json");
+		read_files(look, CONTAINER_FILE_DOCKER, base, "containers/*/config.v2.json");
 	free(base);
 	free(text);
 	if (fd >= 0)
 		close(fd);
-	return err;
+}
+
+static void tell_over(const struct look *look)
+{
+	static bool told;
+
+	if (look->over && !told)
+		log_warn("the container runtimes have too many files to read them all: some containers may "
+			 "have "
+			 "no name");
+	told |= look->over;
 }
 
 int container_names__read(struct container_names *names)
 {
-	int err = 0;
+	struct look look = {.names = names, .end_ns = now_ns() + TIME_MAX};
 
 	*names = (struct container_names){};
-	for (size_t i = 0; i < ARRAY_SIZE(FILES) && !err; i++)
-		err = read_files(names, FILES[i].kind, FILES[i].base, FILES[i].pattern);
-	err = err ?: read_docker_elsewhere(names) ?: find_cgroups(names);
-	if (err)
+	read_docker_elsewhere(&look);
+	for (size_t i = 0; i < ARRAY_SIZE(FILES) && !is_over(&look); i++)
+		read_files(&look, FILES[i].kind, FILES[i].base, FILES[i].pattern);
+	tell_over(&look);
+	container_names__settle(names);
+	look.err = look.err ?: find_cgroups(names);
+	if (look.err)
 		container_names__free(names);
-	return err;
+	return look.err;
 }

@@ -12,9 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEPTH_MAX 32
-#define NAMES_MAX 65536
-#define TEXT_MAX  512 /* of an id or a name */
+#define DEPTH_MAX      32
+#define NAMES_MAX      65536
+#define USER_NAMES_MAX 256 /* of one user */
+#define TEXT_MAX       512 /* of an id or a name */
 
 static void free_name(struct container_name *name)
 {
@@ -28,6 +29,32 @@ void container_names__free(struct container_names *names)
 	for (size_t i = 0; i < names->items.len; i++)
 		free_name(&names->items.items[i]);
 	vec__free(&names->items);
+}
+
+static bool root_has(const struct container_names *names, const char *id)
+{
+	for (size_t i = 0; i < names->items.len; i++)
+		if (!names->items.items[i].owner && !strcmp(names->items.items[i].id, id))
+			return true;
+	return false;
+}
+
+void container_names__settle(struct container_names *names)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < names->items.len; i++) {
+		struct container_name *name = &names->items.items[i];
+
+		if (name->owner && root_has(names, name->id)) {
+			free_name(name);
+			*name = (struct container_name){.owner = name->owner};
+		}
+	}
+	for (size_t i = 0; i < names->items.len; i++)
+		if (names->items.items[i].id)
+			names->items.items[kept++] = names->items.items[i];
+	names->items.len = kept;
 }
 
 const struct container_name *container_names__of_id(const struct container_names *names, const char *id)
@@ -87,9 +114,10 @@ static pid_t pid_of(struct json_object *value)
 /* Copies all. */
 static int add(struct container_names *names, struct container_name name)
 {
-	struct container_name copy = {.from = name.from, .init = name.init, .start_ticks = name.start_ticks};
+	struct container_name copy = {
+		.from = name.from, .owner = names->owner, .init = name.init, .start_ticks = name.start_ticks};
 
-	if (!name.id || strlen(name.id) >= CONTAINER_ID_BYTES || names->items.len >= NAMES_MAX)
+	if (!name.id || strlen(name.id) >= CONTAINER_ID_BYTES || names->items.len >= names->most)
 		return 0;
 	copy.id = strdup(name.id);
 	copy.name = name.name ? strdup(name.name) : NULL;
@@ -243,12 +271,23 @@ static struct json_object *parse(const char *text, size_t len)
 	return root;
 }
 
+/* How many there may be in all when a file of that owner has been read. */
+static size_t most_names(const struct container_names *names)
+{
+	size_t own = 0, len = names->items.len;
+
+	for (size_t i = 0; names->owner && i < len; i++)
+		own += names->items.items[i].owner == names->owner;
+	return names->owner ? min_u64(NAMES_MAX, len + USER_NAMES_MAX - own) : NAMES_MAX;
+}
+
 int container_names__parse(struct container_names *names, enum container_file kind, const char *text,
 			   size_t len, const char *directory)
 {
 	struct json_object *root;
 	int err;
 
+	names->most = most_names(names);
 	if (kind == CONTAINER_FILE_NERDCTL)
 		return take_nerdctl(names, text, len, directory);
 	root = parse(text, len);

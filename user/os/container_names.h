@@ -16,6 +16,7 @@ struct container_name {
 	char *id;
 	char *name;	  /* of Kubernetes: NAMESPACE/POD/CONTAINER; NULL: it has none but its id */
 	const char *from; /* whose file it was */
+	uid_t owner;	  /* of the file, or of where it is; 0: root */
 	/* Where the id need not be in the path of the cgroup: */
 	char *cgroup;	      /* its path, or NULL: */
 	pid_t init;	      /* the process that it began with, 0: not told ... */
@@ -24,11 +25,16 @@ struct container_name {
 
 struct container_names {
 	VEC(struct container_name) items;
+	uid_t owner; /* of the file that is parsed next */
+	size_t most;
 };
 
 /* 0 or -ENOMEM. What cannot be read is left out. */
 int container_names__read(struct container_names *names);
 void container_names__free(struct container_names *names);
+
+/* What users say of an id is dropped where root's files know it. */
+void container_names__settle(struct container_names *names);
 
 /* Of the id, NULL: it is not known, or has none. Borrowed. */
 const struct container_name *container_names__of_id(const struct container_names *names, const char *id);

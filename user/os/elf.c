@@ -226,18 +226,6 @@ int elf__vaddr_of_offset(const struct elf *elf, uint64_t offset, uint64_t *vaddr
 	return 0;
 }
 
-int elf__tls(const struct elf *elf, uint64_t *memsz, uint64_t *align)
-{
-	const Elf64_Phdr *segment = find_segment(elf, PT_TLS);
-
-	/* Callers round up to the alignment; 0 stands for none. */
-	if (!segment || (segment->p_align & (segment->p_align - 1)))
-		return -ENOENT;
-	*memsz = segment->p_memsz;
-	*align = segment->p_align ?: 1;
-	return 0;
-}
-
 const char *elf__soname(const struct elf *elf)
 {
 	return elf->soname;

@@ -49,5 +49,3 @@ int elf__symbol(const struct elf *elf, const char *name, struct elf_symbol *out)
 bool elf__may_export(const struct elf *elf, const char *name);
 /* DT_SONAME, or "" ; borrowed until close. */
 const char *elf__soname(const struct elf *elf);
-/* PT_TLS: memory size and alignment (a power of two, at least 1). 0 or -ENOENT. */
-int elf__tls(const struct elf *elf, uint64_t *memsz, uint64_t *align);

@@ -6,23 +6,32 @@
 
 #include <fnmatch.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 bool filter__is_set(const struct filter *filter)
 {
 	return filter->comms.len || filter->excludes.len || filter->users.len;
 }
 
-/* Does it begin to match anywhere? fnmatch() wants the whole. */
+/*
+ * Does it begin to match anywhere? fnmatch() wants the whole. A backslash at the end stands for itself, not
+ * before the star that is added. Where it cannot be told, it does.
+ */
 static bool has_part(const char *pattern, const char *text)
 {
-	char whole[512] = "*";
-	size_t len = 1;
+	size_t len = strlen(pattern), slashes = 0;
+	char *whole;
+	bool has;
 
-	for (; *pattern && len < sizeof(whole) - 2; pattern++)
-		whole[len++] = *pattern;
-	whole[len++] = '*';
-	whole[len] = '\0';
-	return !fnmatch(whole, text, 0);
+	while (slashes < len && pattern[len - 1 - slashes] == '\\')
+		slashes++;
+	if (asprintf(&whole, "*%s%s*", pattern, slashes % 2 ? "\\" : "") < 0)
+		return true;
+	has = !fnmatch(whole, text, 0);
+	free(whole);
+	return has;
 }
 
 static bool wants_user(const struct filter *filter, uid_t user)

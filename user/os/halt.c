@@ -6,96 +6,35 @@
  */
 #include "os/halt.h"
 
+#include "base/utf8.h"
+#include "os/cgroup.h"
 #include "os/proc.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LINE_BYTES 1024
+#include <unistd.h>
 
 /* --- frozen cgroups --- */
 
-/* Where a hierarchy is mounted, and what of it is. */
-struct hierarchy {
-	char folder[256]; /* "" if it is not */
-	char root[256];
-};
-
-/* A word of a list with commas. */
-static bool has_word(const char *list, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
-		if ((at == list || at[-1] == ',') && (!at[len] || at[len] == ',' || at[len] == '\n'))
-			return true;
-	return false;
-}
-
-/* Spaces and the like are written as octal numbers. */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (const char *from = text; *from; to++) {
-		unsigned int value;
-
-		if (*from == '\\' && sscanf(from + 1, "%3o", &value) == 1 && strlen(from) >= 4) {
-			*to = value;
-			from += 4;
-		} else {
-			*to = *from++;
-		}
-	}
-	*to = '\0';
-}
-
-/* "31 23 0:28 ROOT FOLDER rw,relatime ... - TYPE SOURCE OPTIONS" */
-static bool take_mount(const char *line, bool unified, struct hierarchy *out)
-{
-	const char *rest = strstr(line, " - ");
-	char type[32], options[LINE_BYTES];
-
-	if (!rest || sscanf(rest, " - %31s %*s %1023s", type, options) != 2 ||
-	    strcmp(type, unified ? "cgroup2" : "cgroup") || (!unified && !has_word(options, "freezer")) ||
-	    sscanf(line, "%*d %*d %*s %255s %255s", out->root, out->folder) != 2)
-		return false;
-	unescape(out->root);
-	unescape(out->folder);
-	return true;
-}
-
-static void find_mount(bool unified, struct hierarchy *out)
-{
-	FILE *file = fopen("/proc/self/mountinfo", "re");
-	char line[LINE_BYTES];
-	bool found = false;
-
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = take_mount(line, unified, out);
-	if (!found)
-		out->folder[0] = '\0';
-	if (file)
-		fclose(file);
-}
-
 /* They stay where they are. */
-static const struct hierarchy *hierarchy(bool unified)
+static const struct cgroup_mounts *mounts(void)
 {
-	static struct hierarchy known[2];
-	static bool looked[2];
+	static struct cgroup_mounts known;
+	static bool looked;
 
-	if (!looked[unified])
-		find_mount(unified, &known[unified]);
-	looked[unified] = true;
-	return &known[unified];
+	if (!looked)
+		cgroup_mounts__read(&known);
+	looked = true;
+	return &known;
 }
 
-static bool file_has(const char *path, const char *start)
+/* Takes the descriptor over. */
+static bool file_has(int fd, const char *start)
 {
-	FILE *file = fopen(path, "re");
+	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 	char line[128];
 	bool found = false;
 
@@ -103,54 +42,59 @@ static bool file_has(const char *path, const char *start)
 		found = !strncmp(line, start, strlen(start));
 	if (file)
 		fclose(file);
+	else if (fd >= 0)
+		close(fd);
 	return found;
 }
 
-static bool is_frozen(const char *cgroup, bool unified)
+/* The root of all has no such file. */
+static bool is_frozen(const struct cgroup *cgroup)
 {
-	const struct hierarchy *mount = hierarchy(unified);
-	size_t len = strlen(mount->root);
-	char path[LINE_BYTES];
+	bool unified = !*cgroup->controllers;
+	int fd = openat(cgroup->fd, unified ? "cgroup.events" : "freezer.state", O_RDONLY | O_CLOEXEC);
 
-	/* The root of all has no such file. */
-	if (!mount->folder[0] || !strcmp(cgroup, "/"))
-		return false;
-	if (len > 1 && !strncmp(cgroup, mount->root, len))
-		cgroup += len;
-	snprintf(path, sizeof(path), "%s%s/%s", mount->folder, cgroup,
-		 unified ? "cgroup.events" : "freezer.state");
-	return file_has(path, unified ? "frozen 1" : "FR"); /* FROZEN, or FREEZING */
+	return file_has(fd, unified ? "frozen 1" : "FR"); /* FROZEN, or FREEZING */
 }
 
-/* "6:freezer:/PATH", "0::/PATH" */
-static bool take_cgroup(char *line, struct halt *out)
+static bool is_line_frozen(const struct cgroup_line *line)
 {
-	char *controllers = strchr(line, ':'), *path = controllers ? strchr(++controllers, ':') : NULL;
-	bool unified;
+	char *path = strndup(line->path, line->path_len);
+	bool frozen = false;
 
-	if (!path)
-		return false;
-	*path++ = '\0';
-	path[strcspn(path, "\n")] = '\0';
-	unified = !*controllers;
-	if ((!unified && !has_word(controllers, "freezer")) || !is_frozen(path, unified))
-		return false;
-	snprintf(out->cgroup, sizeof(out->cgroup), "%s", path);
-	return true;
+	for (size_t i = 0; path && i < mounts()->items.len && !frozen; i++) {
+		const struct cgroup_mount *mount = &mounts()->items.items[i];
+		struct cgroup cgroup;
+
+		if (!cgroup_line__is_of(line, mount->controllers) || cgroup__open(&cgroup, mount, path))
+			continue;
+		frozen = is_frozen(&cgroup);
+		cgroup__close(&cgroup);
+	}
+	free(path);
+	return frozen;
+}
+
+/* Only two hierarchies can freeze: that of all, and that of the freezer. */
+static bool may_freeze(const struct cgroup_line *line)
+{
+	return !line->controllers_len || memmem(line->controllers, line->controllers_len, "freezer", 7);
 }
 
 static bool find_frozen(struct halt *out, pid_t pid)
 {
-	char path[64], line[LINE_BYTES];
+	char *text = malloc(CGROUP_TEXT_BYTES);
+	const char *at = text;
+	struct cgroup_line line;
 	bool found = false;
-	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	file = fopen(path, "re");
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = take_cgroup(line, out);
-	if (file)
-		fclose(file);
+	if (!text || cgroup__read_process(pid, text, CGROUP_TEXT_BYTES))
+		at = NULL;
+	while (at && !found && cgroup_line__next(&at, &line))
+		found = may_freeze(&line) && is_line_frozen(&line);
+	if (found)
+		snprintf(out->cgroup, sizeof(out->cgroup), "%.*s",
+			 (int)utf8_fit_bytes(line.path, line.path_len, sizeof(out->cgroup) - 1), line.path);
+	free(text);
 	return found;
 }
 
@@ -205,11 +149,6 @@ void halt__look(struct halt *out, pid_t pid)
 }
 
 /* --- words --- */
-
-const char *halt__word(enum halt_kind kind)
-{
-	return kind == HALT_FROZEN ? "frozen" : "stopped";
-}
 
 void halt__describe_tracer(const struct halt *halt, struct buf *out)
 {

@@ -25,9 +25,6 @@ struct halt {
 /* As its main thread is, or another one where that has ended. */
 void halt__look(struct halt *out, pid_t pid);
 
-/* The word for a thread in it: "stopped", "frozen". Static. */
-const char *halt__word(enum halt_kind kind);
-
 /* "stopped while process 77 (gdb) traces it", escaped. Nothing for HALT_NONE. */
 void halt__describe(const struct halt *halt, struct buf *out);
 /* "process 77 (gdb)", escaped. Only if there is a tracer. */

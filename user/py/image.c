@@ -195,7 +195,9 @@ static int ask(struct image_file *file, enum question question, const char *name
 		if (answer.err && answer.err != -ENOEXEC)
 			return answer.err;
 		answer.err = answer.err ?: look(file->elf, question, name, number, &answer.value);
-		known_files__note(file->known, key, &answer);
+		/* A lack of memory is no answer. */
+		if (!answer.err || answer.err == -ENOENT || answer.err == -ENOEXEC)
+			known_files__note(file->known, key, &answer);
 	}
 	*value = answer.value;
 	return answer.err;

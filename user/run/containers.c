@@ -48,45 +48,34 @@ static struct container *find(const struct containers *containers, const char *i
 
 static void set_words(struct container *container)
 {
-	bool is_long = container__is_id(container->id, strlen(container->id));
-	const char *called = container->name;
-	struct buf id = {0};
+	size_t id_len = strlen(container->id);
+	bool is_long = container__is_id(container->id, id_len);
+	const char *called = container->name ?: container->id;
+	size_t most = !container->name && is_long ? CONTAINER_ID_SHOWN : sizeof(container->called) - 1;
+	const char *behind = container->name ? container->id : is_long ? "unnamed" : "id";
+	struct buf label = {0};
 
-	buf__add_escaped(&id, container->id, NULL);
-	buf__addc(&id, '\0');
-	if (!id.err) {
-		called = called ?: id.data;
-		snprintf(container->called, sizeof(container->called), "%.*s",
-			 !container->name && is_long
-				 ? CONTAINER_ID_SHOWN
-				 : (int)utf8_fit_bytes(called, strlen(called), sizeof(container->called) - 1),
-			 called);
-		snprintf(container->label, sizeof(container->label), "%s (%.*s)", container->called,
-			 CONTAINER_ID_SHOWN,
-			 container->name ? id.data
-			 : is_long	 ? "unnamed"
-					 : "id");
-	}
-	buf__free(&id);
+	snprintf(container->called, sizeof(container->called), "%.*s",
+		 (int)utf8_fit_bytes(called, strlen(called), most), called);
+	snprintf(container->raw_label, sizeof(container->raw_label), "%s (%.*s)", container->called,
+		 (int)utf8_fit_bytes(behind, strlen(behind), CONTAINER_ID_SHOWN), behind);
+	buf__add_escaped(&label, container->raw_label, NULL);
+	if (!label.err)
+		snprintf(container->label, sizeof(container->label), "%.*s", (int)label.len, label.data);
+	buf__free(&label);
 }
 
 static struct container *add(struct containers *containers, const char *id)
 {
 	struct container *container = calloc(1, sizeof(*container));
 	const struct container_name *known = container_names__of_id(&containers->names, id);
-	struct buf name = {0};
 
 	if (!container || vec__push(&containers->items, container)) {
 		free(container);
 		return NULL;
 	}
 	snprintf(container->id, sizeof(container->id), "%s", id);
-	if (known) {
-		buf__add_escaped(&name, known->name, NULL);
-		buf__addc(&name, '\0');
-		container->name = name.err ? NULL : strdup(name.data);
-		buf__free(&name);
-	}
+	container->name = known ? strdup(known->name) : NULL;
 	set_words(container);
 	return container;
 }

@@ -12,12 +12,14 @@
 #include <sys/types.h>
 
 #define CONTAINER_CALLED_BYTES 80
+#define CONTAINER_LABEL_BYTES  (CONTAINER_CALLED_BYTES + 16)
 
 struct container {
 	char id[CONTAINER_ID_BYTES];
-	char *name; /* escaped; NULL: not known */
-	/* What people read, escaped: "web", or else the id; "web (0123456789ab)". */
-	char called[CONTAINER_CALLED_BYTES], label[CONTAINER_CALLED_BYTES + 16];
+	char *name; /* NULL: not known */
+	/* What people read: "web", or else the id; "web (0123456789ab)". */
+	char called[CONTAINER_CALLED_BYTES], raw_label[CONTAINER_LABEL_BYTES];
+	char label[4 * CONTAINER_LABEL_BYTES]; /* escaped */
 	/* of processes that are not kept: */
 	uint64_t past_pythons, past_samples, past_cpu_ns;
 };

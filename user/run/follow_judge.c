@@ -9,6 +9,7 @@
 #include "os/proc.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,6 +27,8 @@
 #define RETRY_SLOW_NS 1000000000ull
 
 #define WARNINGS_MAX 5
+
+#define COMMAND_BYTES_MAX (128u << 10) /* that are looked at */
 
 static void warn(struct follower *follower, const struct process *process, const char *reason)
 {
@@ -132,15 +135,19 @@ static bool is_starting(const struct process *process)
 bool follow_is_wanted(const struct follower *follower, const struct process *process)
 {
 	const struct filter *filter = &follower->config.filter;
-	char comm[64] = "", command[512] = "";
+	char comm[64] = "", *command;
 	uid_t user = 0;
 	gid_t group;
+	bool wanted;
 
 	if (process->asked_for || !filter__is_set(filter))
 		return true;
-	return !proc__task_comm(process->pid, process->pid, comm, sizeof(comm)) &&
-	       !proc__cmdline(process->pid, command, sizeof(command)) &&
-	       !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
+	command = malloc(COMMAND_BYTES_MAX);
+	wanted = command && !proc__task_comm(process->pid, process->pid, comm, sizeof(comm)) &&
+		 !proc__cmdline(process->pid, command, COMMAND_BYTES_MAX) &&
+		 !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
+	free(command);
+	return wanted;
 }
 
 /* It is in the profile, or the report says why not. */

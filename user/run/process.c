@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "base/util.h"
 #include "os/proc.h"
 #include "py/hint.h"
@@ -50,18 +51,20 @@ static void set_command(struct process *process, const char *raw)
 {
 	struct buf text = {0};
 
-	snprintf(process->raw_command, sizeof(process->raw_command), "%s", raw);
-	buf__add_escaped(&text, raw, NULL);
+	snprintf(process->raw_command, sizeof(process->raw_command), "%.*s",
+		 (int)utf8_fit_bytes(raw, strlen(raw), sizeof(process->raw_command) - 1), raw);
+	buf__add_escaped(&text, process->raw_command, NULL);
 	process->renamed++;
 	if (!text.err)
-		snprintf(process->command, sizeof(process->command), "%.*s", (int)text.len,
-			 text.data ? text.data : "");
+		snprintf(process->command, sizeof(process->command), "%.*s",
+			 (int)utf8_fit_bytes(text.data ?: "", text.len, sizeof(process->command) - 1),
+			 text.data ?: "");
 	buf__free(&text);
 }
 
 void process__set_command(struct process *process, char *const *argv)
 {
-	char raw[sizeof(process->command)] = "";
+	char raw[sizeof(process->raw_command) + 1] = ""; /* with the byte that tells where to cut */
 	size_t len = 0;
 
 	for (; *argv && len < sizeof(raw); argv++)
@@ -72,7 +75,7 @@ void process__set_command(struct process *process, char *const *argv)
 /* One that is dying has none any more. */
 void process__update_command(struct process *process)
 {
-	char raw[sizeof(process->command)] = "";
+	char raw[sizeof(process->raw_command) + 1] = "";
 	uint64_t id;
 
 	if (proc__cmdline(process->pid, raw, sizeof(raw)) || !*raw)

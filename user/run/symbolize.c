@@ -360,11 +360,12 @@ static uint32_t make_root(struct symbolizer *symbolizer, const struct process *p
 	pid_t inner_tid = process->inner_pid ? pidns__inner_tid(process->pid, sample->tid) : 0;
 	const struct container *container = process->container;
 	uint32_t node = TRIE_ROOT;
-	char text[256], number[PIDNS_TEXT];
+	/* All that a name has in it: none is cut. */
+	char text[sizeof(process->raw_command) + CONTAINER_CALLED_BYTES + PIDNS_TEXT + 32], number[PIDNS_TEXT];
 
 	if (symbolizer->by_container) {
 		snprintf(text, sizeof(text), "%s%s", container ? "container " : "[host]",
-			 container ? container->label : "");
+			 container ? container->raw_label : "");
 		node = child_named(symbolizer, node, FRAME_CONTAINER, text);
 	} else if (symbolizer->by_process) {
 		snprintf(text, sizeof(text), "process %s (%s%s%s)", process__number(process, number),
