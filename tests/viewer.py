@@ -258,7 +258,7 @@ def test_lines(browser):
 
 def test_addresses(browser):
     for fragment in "sort=x&zoom=-1&scope=1.5", "sort=__proto__&zoom=1.5&scope=-7", "zoom=1e9&scope=1e9&fn=x":
-        view = View(browser, "shop", fragment=fragment)
+        view = View(browser, "shop", fragment="#" + fragment)
         check("total 100.0 % (100 samples" in view.text("status"), fragment, view.text("status"))
         check(view.rows("functions-body")[0][2].startswith("raw_decode"), fragment, "rows")
         view.check_quiet()
