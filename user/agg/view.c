@@ -110,8 +110,8 @@ static void close_source(struct source *source)
 /* --- size --- */
 
 struct sizing {
-	uint32_t *texts;	/* length of each text in a file */
-	uint64_t *paths;	/* of the texts of a node and those above it */
+	uint32_t *texts;		    /* length of each text in a file */
+	uint64_t *paths;		    /* of the texts of a node and those above it */
 	uint32_t *frames, *strings, *folds; /* round in which they were counted */
 	uint32_t round;
 };
@@ -269,8 +269,7 @@ static uint64_t find_threshold(const struct source *source, const struct view_si
 		return threshold;
 	if (open_sizing(&sizing, source, size))
 		threshold = 0;
-	while (threshold && threshold <= source->totals[TRIE_ROOT] &&
-	       !fits(source, &sizing, size, threshold))
+	while (threshold && threshold <= source->totals[TRIE_ROOT] && !fits(source, &sizing, size, threshold))
 		threshold *= 2;
 	if (threshold > 1)
 		threshold = refine_threshold(source, &sizing, size, threshold);

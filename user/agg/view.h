@@ -10,7 +10,7 @@
 
 /* How often the name and the file of a frame stand in a file. */
 enum view_texts {
-	TEXTS_ONCE,	/* each text */
+	TEXTS_ONCE,	 /* each text */
 	TEXTS_IN_FRAMES, /* ... in each frame that has it */
 	TEXTS_IN_STACKS, /* ... in each frame of each stack */
 };
@@ -18,11 +18,11 @@ enum view_texts {
 /* What things take in a file, roughly, in bytes; 0 if they take nothing by themselves. */
 struct view_size {
 	enum view_texts texts; /* these take what they do when they are escaped */
-	size_t frame;	    /* besides its texts */
-	size_t node;	    /* of the trie */
-	size_t stack;	    /* a node with samples of its own ... */
-	size_t stack_frame; /* ... and each frame of its path */
-	size_t max;	    /* of the file; 0: any */
+	size_t frame;	       /* besides its texts */
+	size_t node;	       /* of the trie */
+	size_t stack;	       /* a node with samples of its own ... */
+	size_t stack_frame;    /* ... and each frame of its path */
+	size_t max;	       /* of the file; 0: any */
 };
 
 struct view {

@@ -36,8 +36,7 @@
 #define NO_EDGE UINT32_MAX
 
 /* A node is an edge at most. */
-static const struct view_size size = {
-	.texts = TEXTS_IN_FRAMES, .frame = 80, .node = 40, .max = 128u << 20};
+static const struct view_size size = {.texts = TEXTS_IN_FRAMES, .frame = 80, .node = 40, .max = 128u << 20};
 
 /* Weight of a function, or of an edge from a caller to it. */
 struct weight {
