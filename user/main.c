@@ -45,6 +45,7 @@ struct recording {
 	const struct options *options;
 	struct output *outputs;
 	char **names; /* of outputs */
+	char *report_name;
 	size_t open;  /* of outputs */
 	struct output report;
 	struct session *session;
@@ -83,9 +84,12 @@ static int open_outputs(struct recording *recording)
 		err = open_output(recording, &facts);
 	if (err || !options->report)
 		return err;
-	err = output__open(&recording->report, options->report, NULL);
+	recording->report_name = name__expand(options->report, &facts);
+	if (!recording->report_name)
+		return -ENOMEM;
+	err = output__open(&recording->report, recording->report_name, NULL);
 	if (err)
-		log_err("cannot write %s: %s", log_shown(options->report), strerror(-err));
+		log_err("cannot write %s: %s", log_shown(recording->report_name), strerror(-err));
 	return err;
 }
 
@@ -97,6 +101,7 @@ static void close_outputs(struct recording *recording)
 	for (size_t i = 0; recording->names && i < recording->options->outputs.len; i++)
 		free(recording->names[i]);
 	free(recording->names);
+	free(recording->report_name);
 	free(recording->outputs);
 }
 

@@ -249,6 +249,8 @@ static const struct writer *default_writer(const char *path)
 
 static int choose_writers(struct options *options, const struct writer *format)
 {
+	size_t streams = 0;
+
 	for (size_t i = 0; i < options->outputs.len; i++) {
 		struct output_option *output = &options->outputs.items[i];
 
@@ -257,6 +259,7 @@ static int choose_writers(struct options *options, const struct writer *format)
 			output->writer = default_writer(output->path);
 		/* Two formats in one stream would be neither. */
 		options->quiet |= !strcmp(output->path, "-");
+		streams += !strcmp(output->path, "-");
 		if (!output->writer) {
 			log_err("-o %s: the suffix names no format; use --format (--help lists them)",
 				log_shown(output->path));
@@ -265,6 +268,8 @@ static int choose_writers(struct options *options, const struct writer *format)
 		if (!strcmp(output->path, "-") && options->report && !strcmp(options->report, "-"))
 			return refuse("-o - and --report -: stdout takes one of them");
 	}
+	if (streams > 1)
+		return refuse("-o - twice: stdout takes one profile");
 	options->quiet |= options->report && !strcmp(options->report, "-");
 	return 0;
 }

@@ -76,7 +76,7 @@ static const char HELP_HEAD[] =
 	"                          Writes 8 bytes into each thread's state, taken back at\n"
 	"                          the end\n"
 	"      --report FILE       the end report as JSON, with all statistics; - is\n"
-	"                          stdout, without the table then\n"
+	"                          stdout, without the table then; %p, %t, %h as in -o\n"
 	"      --stats             tell what was read and what the caches did\n"
 	"      --kernel-frames N   frames walked in the kernel at most (default: 1 % of a\n"
 	"                          CPU's time at the rate); deeper stacks are completed\n"
@@ -98,9 +98,9 @@ static const char HELP_TAIL[] =
 	"\n"
 	"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile\n"
 	"written, 1 failure or no samples, 2 usage, 3 no Python that can be profiled,\n"
-	"4 not permitted, 5 written, but some of what -s or -a found could not be\n"
-	"profiled. With a COMMAND: its own, 128 + N if signal N killed it; 127 it was not\n"
-	"found, 126 it could not be run.\n";
+	"4 not permitted, 5 written, but some of what -s, -a, --cgroup or --container\n"
+	"found could not be profiled. With a COMMAND: its own, 128 + N if signal N killed\n"
+	"it; 127 it was not found, 126 it could not be run.\n";
 
 void options__print_help(void)
 {

@@ -174,6 +174,25 @@ Test(formats, page_is_closed)
 	cr_expect(hostile, "the names are not there");
 }
 
+/* A name of 64 KB: said in each of the frames it would take 138 MB, so that no branch fits. */
+Test(formats, long_names_in_a_deep_stack)
+{
+	uint32_t node = TRIE_ROOT;
+	char name[65537] = "";
+
+	memset(name, 'n', sizeof(name) - 1);
+	for (uint32_t line = 1; line <= 2100; line++)
+		node = made_add_frame(&profile, node, MADE_FRAME(name, "a.py", line, line));
+	made_add_weight(&profile, node, 7);
+	for (const struct writer *const *writer = writer__all(); *writer; writer++) {
+		write_body(*writer, GROUP_LINE);
+		cr_expect_lt(file.len, 1 << 20, "%s: %zu bytes", (*writer)->name, file.len);
+	}
+	write_body(&collapsed_writer, GROUP_LINE);
+	buf__addc(&file, '\0');
+	cr_expect_str_eq(file.data, "[pruned] 7\n");
+}
+
 /* The file's bytes do not depend on where it is written or when. */
 Test(formats, repeatable)
 {

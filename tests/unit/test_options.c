@@ -421,6 +421,7 @@ Test(options, faults_are_told)
 	expect_bad("-p 1 -qd");
 	expect_bad("-p 1 --rate");
 	expect_bad("-p 1 -o - --report -");
+	expect_bad("-p 1 -o - -o -");
 	fflush(stderr);
 	cr_assert_stderr_eq_str(
 		"pybpfprof: error: -d soon: a time such as 30, 30s, 2m or 500ms, from 1 ms to 366 days\n"
@@ -433,7 +434,8 @@ Test(options, faults_are_told)
 		"pybpfprof: error: --all=x: it takes no value (--help explains)\n"
 		"pybpfprof: error: -d: it needs a value (--help explains)\n"
 		"pybpfprof: error: --rate: it needs a value (--help explains)\n"
-		"pybpfprof: error: -o - and --report -: stdout takes one of them\n");
+		"pybpfprof: error: -o - and --report -: stdout takes one of them\n"
+		"pybpfprof: error: -o - twice: stdout takes one profile\n");
 }
 
 /* What was typed reaches the terminal as text only. */

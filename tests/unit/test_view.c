@@ -156,6 +156,55 @@ Test(view, long_paths_are_bounded)
 		  "%llu frames", (unsigned long long)frames);
 }
 
+/* 2000 frames with a name of 64 KB are 131 MB where each of them says it, and 64 KB where it is said once. */
+Test(view, long_names_count_as_often_as_they_are_written)
+{
+	struct view_size size = {.max = 16u << 20};
+	uint32_t node = TRIE_ROOT;
+	char name[65537] = "";
+
+	memset(name, 'n', sizeof(name) - 1);
+	for (uint32_t line = 1; line <= 2000; line++)
+		node = trie__child(&profile.trie, node,
+				   fixture_frame(&profile, (struct fixture_frame){name, "a.py", line, 1}));
+	trie__add(&profile.trie, node, 7);
+	look(GROUP_LINE, &size);
+	cr_expect_eq(view.pruned, 0);
+	size.texts = TEXTS_IN_FRAMES;
+	look(GROUP_LINE, &size);
+	cr_expect_str_eq(stacks_text(), "[pruned]:0 7\n");
+	look(GROUP_FUNCTION, &size);
+	cr_expect_eq(view.pruned, 0);
+	size.texts = TEXTS_IN_STACKS;
+	look(GROUP_FUNCTION, &size);
+	cr_expect_str_eq(stacks_text(), "[pruned]:0 7\n");
+	cr_expect_eq(view.pruned, 7);
+	cr_expect_eq(view.pruned_stacks, 1);
+}
+
+/* A control character is five bytes of JSON, and "<" six of a page. */
+Test(view, texts_count_escaped)
+{
+	struct view_size size = {.max = 3000};
+	char name[1001] = "";
+
+	memset(name, 'n', sizeof(name) - 1);
+	add_stack(&profile, 1, {name, "a.py", 1, 1});
+	look(GROUP_LINE, &size);
+	cr_expect_eq(view.pruned, 0);
+	memset(name, '<', sizeof(name) - 1);
+	add_stack(&profile, 1, {name, "a.py", 2, 2});
+	look(GROUP_LINE, &size);
+	cr_expect_eq(view.pruned, 2);
+	size.max = 8000;
+	look(GROUP_LINE, &size);
+	cr_expect_eq(view.pruned, 0);
+	memset(name, '\x1b', sizeof(name) - 1);
+	add_stack(&profile, 1, {name, "a.py", 3, 3});
+	look(GROUP_LINE, &size);
+	cr_expect_eq(view.pruned, 3);
+}
+
 /* Whatever the bound: sums, parents before children, a size within the bound, and the less the smaller it is.
  */
 Test(view, properties)

@@ -5,6 +5,8 @@
  */
 #include "agg/view.h"
 
+#include "base/buf.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,11 +109,80 @@ static void close_source(struct source *source)
 
 /* --- size --- */
 
-/* Which texts and frames have been counted in this round. */
 struct sizing {
-	uint32_t *frames, *strings, *folds;
+	uint32_t *texts;		    /* length of each text in a file */
+	uint64_t *paths;		    /* of the texts of a node and those above it */
+	uint32_t *frames, *strings, *folds; /* round in which they were counted */
 	uint32_t round;
 };
+
+/* As JSON in a page has it, or a collapsed stack: no format has it longer. */
+static uint32_t written_size(struct buf *buf, const char *text)
+{
+	size_t size;
+
+	buf->len = 0;
+	buf__add_escaped(buf, text, ";\n");
+	size = buf->len;
+	for (size_t i = 0; i < buf->len; i++)
+		size += buf->data[i] == '<' ? 5 : buf->data[i] == '"' || buf->data[i] == '\\';
+	return size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
+}
+
+static int measure_texts(struct sizing *sizing, const struct strtab *strings)
+{
+	uint32_t count = strtab__count(strings);
+	struct buf buf = {0};
+	int err;
+
+	sizing->texts = calloc(count, sizeof(*sizing->texts));
+	if (!sizing->texts)
+		return -ENOMEM;
+	for (uint32_t id = 0; id < count; id++)
+		sizing->texts[id] = written_size(&buf, strtab__get(strings, id));
+	err = buf.err;
+	buf__free(&buf);
+	return err;
+}
+
+static uint64_t frame_texts(const struct source *source, const struct sizing *sizing, uint32_t id)
+{
+	const struct frame *frame = frame_table__get(source->frames, id);
+
+	return (uint64_t)sizing->texts[frame->function] + sizing->texts[frame->file];
+}
+
+static int measure_paths(struct sizing *sizing, const struct source *source)
+{
+	const struct trie *trie = source->trie;
+
+	sizing->paths = calloc(trie->nodes.len, sizeof(*sizing->paths));
+	for (size_t id = 1; sizing->paths && id < trie->nodes.len; id++)
+		sizing->paths[id] = sizing->paths[trie->nodes.items[id].parent] +
+				    frame_texts(source, sizing, trie->nodes.items[id].frame);
+	return sizing->paths ? 0 : -ENOMEM;
+}
+
+static int open_sizing(struct sizing *sizing, const struct source *source, const struct view_size *size)
+{
+	int err = measure_texts(sizing, source->profile->strings);
+
+	if (!err && size->texts == TEXTS_IN_STACKS)
+		err = measure_paths(sizing, source);
+	sizing->frames = calloc(source->frames->frames.len ?: 1, sizeof(*sizing->frames));
+	sizing->strings = calloc(strtab__count(source->profile->strings), sizeof(*sizing->strings));
+	sizing->folds = calloc(source->trie->nodes.len, sizeof(*sizing->folds));
+	return err ?: sizing->frames && sizing->strings && sizing->folds ? 0 : -ENOMEM;
+}
+
+static void close_sizing(struct sizing *sizing)
+{
+	free(sizing->texts);
+	free(sizing->paths);
+	free(sizing->frames);
+	free(sizing->strings);
+	free(sizing->folds);
+}
 
 static bool is_first(uint32_t *seen, uint32_t id, uint32_t round)
 {
@@ -121,20 +192,30 @@ static bool is_first(uint32_t *seen, uint32_t id, uint32_t round)
 	return first;
 }
 
-static size_t text_size(const struct source *source, struct sizing *sizing, uint32_t id)
+static uint64_t text_size(struct sizing *sizing, uint32_t id)
 {
-	return is_first(sizing->strings, id, sizing->round) ? strtab__len(source->profile->strings, id) : 0;
+	return is_first(sizing->strings, id, sizing->round) ? sizing->texts[id] : 0;
 }
 
-static size_t frame_size(const struct source *source, struct sizing *sizing, const struct view_size *size,
-			 uint32_t id)
+static uint64_t frame_size(const struct source *source, struct sizing *sizing, const struct view_size *size,
+			   uint32_t id)
 {
 	const struct frame *frame = frame_table__get(source->frames, id);
 
 	if (!is_first(sizing->frames, id, sizing->round))
 		return 0;
-	return size->frame + text_size(source, sizing, frame->function) +
-	       text_size(source, sizing, frame->file);
+	if (size->texts == TEXTS_IN_FRAMES)
+		return size->frame + frame_texts(source, sizing, id);
+	return size->frame + text_size(sizing, frame->function) + text_size(sizing, frame->file);
+}
+
+/* A stack of its own: of the frames down to this node. */
+static uint64_t stack_size(const struct source *source, const struct sizing *sizing,
+			   const struct view_size *size, size_t id)
+{
+	uint64_t texts = size->texts == TEXTS_IN_STACKS ? sizing->paths[id] : 0;
+
+	return size->stack + (uint64_t)source->depths[id] * size->stack_frame + texts;
 }
 
 /* Does what is left at this threshold fit? */
@@ -142,7 +223,7 @@ static bool fits(const struct source *source, struct sizing *sizing, const struc
 		 uint64_t threshold)
 {
 	const struct trie *trie = source->trie;
-	size_t sum = 0;
+	uint64_t sum = 0;
 
 	sizing->round++;
 	for (size_t id = 1; id < trie->nodes.len && sum <= size->max; id++) {
@@ -156,7 +237,7 @@ static bool fits(const struct source *source, struct sizing *sizing, const struc
 		if (shown)
 			sum += frame_size(source, sizing, size, node->frame);
 		if (node->self || !shown)
-			sum += size->stack + (size_t)source->depths[id] * size->stack_frame;
+			sum += stack_size(source, sizing, size, id);
 	}
 	return sum <= size->max;
 }
@@ -181,24 +262,18 @@ static uint64_t refine_threshold(const struct source *source, struct sizing *siz
 /* The least threshold at which the rest fits, or not much more. 0: out of memory. */
 static uint64_t find_threshold(const struct source *source, const struct view_size *size)
 {
-	struct sizing sizing = {
-		.frames = calloc(source->frames->frames.len ?: 1, sizeof(uint32_t)),
-		.strings = calloc(strtab__count(source->profile->strings), sizeof(uint32_t)),
-		.folds = calloc(source->trie->nodes.len, sizeof(uint32_t)),
-	};
-	uint64_t threshold = 0;
+	struct sizing sizing = {0};
+	uint64_t threshold = 1;
 
-	if (sizing.frames && sizing.strings && sizing.folds) {
-		threshold = 1;
-		while (size->max && threshold <= source->totals[TRIE_ROOT] &&
-		       !fits(source, &sizing, size, threshold))
-			threshold *= 2;
-		if (threshold > 1)
-			threshold = refine_threshold(source, &sizing, size, threshold);
-	}
-	free(sizing.frames);
-	free(sizing.strings);
-	free(sizing.folds);
+	if (!size->max)
+		return threshold;
+	if (open_sizing(&sizing, source, size))
+		threshold = 0;
+	while (threshold && threshold <= source->totals[TRIE_ROOT] && !fits(source, &sizing, size, threshold))
+		threshold *= 2;
+	if (threshold > 1)
+		threshold = refine_threshold(source, &sizing, size, threshold);
+	close_sizing(&sizing);
 	return threshold;
 }
 

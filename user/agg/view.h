@@ -8,13 +8,21 @@
 
 #include "agg/profile.h"
 
+/* How often the name and the file of a frame stand in a file. */
+enum view_texts {
+	TEXTS_ONCE,	 /* each text */
+	TEXTS_IN_FRAMES, /* ... in each frame that has it */
+	TEXTS_IN_STACKS, /* ... in each frame of each stack */
+};
+
 /* What things take in a file, roughly, in bytes; 0 if they take nothing by themselves. */
 struct view_size {
-	size_t frame;	    /* besides its texts */
-	size_t node;	    /* of the trie */
-	size_t stack;	    /* a node with samples of its own ... */
-	size_t stack_frame; /* ... and each frame of its path */
-	size_t max;	    /* of the file; 0: any */
+	enum view_texts texts; /* these take what they do when they are escaped */
+	size_t frame;	       /* besides its texts */
+	size_t node;	       /* of the trie */
+	size_t stack;	       /* a node with samples of its own ... */
+	size_t stack_frame;    /* ... and each frame of its path */
+	size_t max;	       /* of the file; 0: any */
 };
 
 struct view {

@@ -15,7 +15,8 @@
 #include <string.h>
 
 /* Each line has all its names, so this format is the first to become unwieldy. */
-static const struct view_size size = {.stack = 8, .stack_frame = 48, .max = 96u << 20};
+static const struct view_size size = {
+	.texts = TEXTS_IN_STACKS, .stack = 24, .stack_frame = 16, .max = 96u << 20};
 
 /* What separates frames and lines, and so cannot be part of a frame. */
 #define SEPARATORS ";\n"

@@ -18,7 +18,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-static const struct view_size size = {.frame = 120, .stack = 50, .stack_frame = 6, .max = 64u << 20};
+static const struct view_size size = {
+	.texts = TEXTS_IN_FRAMES, .frame = 120, .stack = 50, .stack_frame = 6, .max = 64u << 20};
 
 static void add_line_number(struct buf *buf, const char *name, uint32_t line)
 {

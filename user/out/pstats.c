@@ -35,6 +35,9 @@
 
 #define NO_EDGE UINT32_MAX
 
+/* A node is an edge at most. */
+static const struct view_size size = {.texts = TEXTS_IN_FRAMES, .frame = 80, .node = 40, .max = 128u << 20};
+
 /* Weight of a function, or of an edge from a caller to it. */
 struct weight {
 	uint64_t self, total;
@@ -170,8 +173,7 @@ static int count(struct graph *graph)
 
 static int open_graph(struct graph *graph, const struct profile *profile)
 {
-	static const struct view_size any = {0};
-	int err = view__init(&graph->view, profile, GROUP_LINE, &any);
+	int err = view__init(&graph->view, profile, GROUP_FUNCTION, &size);
 	size_t len;
 
 	if (!err)
@@ -320,7 +322,7 @@ static int write_pstats(const struct profile *profile, enum group_by group, stru
 		for (size_t i = 0; i < graph.keys.frames.len && !buf->err; i++)
 			add_function(buf, &graph, profile, (uint32_t)i);
 		buf__addc(buf, MARSHAL_NULL);
-		words__metadata(&metadata, profile, NULL);
+		words__metadata(&metadata, profile, &graph.view);
 		add_string(buf, &metadata);
 		err = buf->err;
 	}

@@ -13,7 +13,8 @@
 #include <string.h>
 
 /* A browser has to hold it. */
-static const struct view_size size = {.frame = 50, .stack = 20, .stack_frame = 6, .max = 64u << 20};
+static const struct view_size size = {
+	.texts = TEXTS_IN_FRAMES, .frame = 50, .stack = 20, .stack_frame = 6, .max = 64u << 20};
 
 /* There is no other place for what is to be said of a line. */
 static void add_name(struct buf *buf, const struct strtab *strings, const struct frame *frame)

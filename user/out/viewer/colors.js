@@ -22,7 +22,7 @@ const THEMES = {
 		lightness: [74, 84],
 		rest: "#c9c9d0", /* boxes too narrow to draw */
 		match: "#f08cf0",
-		mark: "#0b57d0",
+		mark: "#00256e",
 	},
 	dark: {
 		text: "#f6f6fa",
@@ -30,9 +30,14 @@ const THEMES = {
 		lightness: [18, 26],
 		rest: "#3d3f47",
 		match: "#8a1f8a",
-		mark: "#8ab4f8",
+		mark: "#d2e3fc",
 	},
 };
+
+/* Hues of modules, without those about 305, which are of matches. */
+const HUES = 24;
+const HUES_FROM = 325;
+const HUES_RANGE = 320;
 
 const PACKAGES = "(?:site|dist)-packages";
 const FOREIGN = new RegExp(`(?:/${PACKAGES}|/lib(?:64)?/python3?[.\\d]*t?)/(?:${PACKAGES}/)?([^/]+)`);
@@ -61,7 +66,6 @@ function moduleOf(file) {
 class Colors {
 	constructor(profile) {
 		this.profile = profile;
-		this.modules = new Map();
 		const files = new Map();
 		this.moduleOfFunction = profile.functions.name.map((_, fn) => {
 			const file = profile.functionFile(fn);
@@ -70,6 +74,25 @@ class Colors {
 			return files.get(file);
 		});
 		this.fills = new Map();
+		this.hues = this.chooseHues();
+	}
+
+	/* By name of a module. Those that take most time get hues of their own, the nearest to their hash. */
+	chooseHues() {
+		const weights = new Map(), hues = new Map(), taken = new Set();
+		for (let id = 1; id < this.profile.size; id++) {
+			const {name} = this.moduleOfFunction[this.profile.functionOf(id)];
+			if (this.profile.kindOf(id) === KIND_PYTHON)
+				weights.set(name, (weights.get(name) ?? 0) + this.profile.self[id]);
+		}
+		for (const [name] of [...weights].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))) {
+			let slot = hash(name) % HUES;
+			while (taken.size < HUES && taken.has(slot))
+				slot = (slot + 1) % HUES;
+			taken.add(slot);
+			hues.set(name, Math.round(HUES_FROM + (slot + 0.5) * HUES_RANGE / HUES) % 360);
+		}
+		return hues;
 	}
 
 	use(theme, scheme) {
@@ -99,8 +122,8 @@ class Colors {
 		if (KIND_COLORS[kind])
 			return this.hsl(...KIND_COLORS[kind], 0.5);
 		const module = this.moduleOfFunction[fn];
-		const step = hash(this.profile.functionName(fn)) % 8 / 7;
-		return this.hsl(hash(module.name) % 360, module.foreign ? 32 : 68, step);
+		const step = 0.3 + 0.4 * (hash(this.profile.functionName(fn)) % 8) / 7;
+		return this.hsl(this.hues.get(module.name), module.foreign ? 50 : 78, step);
 	}
 
 	/* How much of a box is the function itself, in eighths. */

@@ -26,9 +26,10 @@ class Graph {
 	}
 
 	show(tree, zoom) {
+		if (tree !== this.tree || zoom !== this.zoom)
+			this.selected = zoom;
 		this.tree = tree;
-		this.zoom = zoom < tree.size ? zoom : 0;
-		this.selected = this.zoom;
+		this.zoom = zoom;
 		this.layout();
 	}
 

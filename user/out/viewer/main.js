@@ -21,6 +21,7 @@ const DEFAULTS = {
 };
 
 const SCOPES_MAX = 500; /* processes and threads to choose from, those with the most samples */
+const REGEX_NAME_MAX = 500; /* characters of a name that a regular expression sees */
 const NAME_MAX = 200; /* characters of a name where there is little room */
 
 const $ = id => document.getElementById(id);
@@ -64,14 +65,27 @@ function go(change) {
 	for (const name in before)
 		if (state[name] !== before[name])
 			params.set(name, state[name]);
-	const address = `#${params}`;
-	if (address !== (location.hash || "#")) {
-		if ("zoom" in change)
+	keepState(`#${params}`, "zoom" in change);
+	show();
+}
+
+function keepState(address, isStep) {
+	if (address === (location.hash || "#"))
+		return;
+	try {
+		if (isStep)
 			history.pushState(null, "", address);
 		else
 			history.replaceState(null, "", address);
+	} catch {
+		/* Browsers refuse too many changes at a time, as by a key that is held down. */
 	}
-	show();
+}
+
+/* A number of the state; 0 if it is none of those. */
+function numberOf(text, from, below) {
+	const number = Number(text);
+	return Number.isInteger(number) && number >= from && number < below ? number : 0;
 }
 
 /* --- search --- */
@@ -80,9 +94,12 @@ function matcher(text) {
 	const regex = /^\/(.+)\/$/.exec(text);
 	if (!regex)
 		return name => name.toLowerCase().includes(text.toLowerCase());
+	/* What repeats repetitions or choices may take for ever, and may stand in a link. */
+	if (/[+*}|].*\)[+*{]/.test(regex[1]))
+		return null;
 	try {
 		const compiled = new RegExp(regex[1], "i");
-		return name => compiled.test(name);
+		return name => compiled.test(name.slice(0, REGEX_NAME_MAX));
 	} catch {
 		return null;
 	}
@@ -103,18 +120,19 @@ function search(text) {
 
 function show() {
 	const inverted = state.inverted === "1", flipped = state.flipped === "1";
-	const options = {by: state.by === "line" ? "line" : "function", inverted, scope: Number(state.scope) || 0};
+	const scope = numberOf(state.scope, -1, profile.size);
+	const options = {by: state.by === "line" ? "line" : "function", inverted, scope};
 	const key = JSON.stringify(options);
 	if (key !== treeKey) {
 		tree = buildTree(profile, options);
 		treeKey = key;
 	}
-	const zoom = Number(state.zoom) < tree.size ? Number(state.zoom) || 0 : 0, fn = Number(state.fn);
+	const zoom = numberOf(state.zoom, 0, tree.size), fn = Number(state.fn);
 	const turned = graph.flipped !== flipped || graph.tree !== tree;
 	graph.flipped = flipped;
 	graph.marks = search(state.q);
 	graph.only = fn in profile.functions.name ? fn : -1;
-	colors.use(theme(), state.color);
+	colors.use(theme(), scheme());
 	graph.show(tree, zoom);
 	if (turned)
 		graph.toRoot();
@@ -122,7 +140,7 @@ function show() {
 	showMatched();
 	functionTable.show(countsOf(inverted, zoom), state.sort, graph.marks, fn);
 	showFunction(fn, zoom);
-	tell(zoom);
+	tell(graph.selected);
 }
 
 /* What functions weigh does not depend on the inversion. Kept, since a search asks at every key. */
@@ -140,6 +158,7 @@ function showControls() {
 		$(name).value = state[name];
 	for (const name of ["inverted", "flipped"])
 		$(name).setAttribute("aria-pressed", state[name] === "1");
+	$("color").disabled = state.inverted === "1";
 	$("reset").disabled = state.zoom === "0";
 	if ($("search").value !== state.q)
 		$("search").value = state.q;
@@ -148,7 +167,7 @@ function showControls() {
 function showMatched() {
 	const marks = graph.marks;
 	if (!marks && $("search").getAttribute("aria-invalid") === "true")
-		$("matched").textContent = "not a regular expression";
+		$("matched").textContent = "not a regular expression, or too costly";
 	else
 		$("matched").textContent = marks ? `${profile.weight(tree.matched(marks))} match` : "";
 }
@@ -159,7 +178,7 @@ function showFunction(fn, zoom) {
 	$("lines").hidden = !known;
 	if (!known)
 		return;
-	let isIn = () => true;
+	let isIn = id => tree.inScope[id];
 	if (tree.nodeOf) {
 		const below = tree.below(zoom);
 		isIn = id => tree.nodeOf[id] !== NOTHING && below[tree.nodeOf[id]];
@@ -180,8 +199,9 @@ function describe(id, length = Infinity) {
 	const module = python ? ` · ${cut(colors.moduleOfFunction[fn].name, length)}` : "";
 	const share = 100 * tree.total[id] / (tree.total[graph.zoom] || 1);
 	const of = graph.zoom ? `, ${share.toFixed(1)} % of the zoom` : "";
+	const self = tree.inverted ? "" : `; self ${profile.weight(tree.self[id])}`;
 	return `${cut(tree.name(id), length)}${place && ` (${place})`}${module}\n` +
-		`total ${profile.weight(tree.total[id])}${of}; self ${profile.weight(tree.self[id])}`;
+		`total ${profile.weight(tree.total[id])}${of}${self}`;
 }
 
 function tell(id) {
@@ -193,9 +213,14 @@ function theme() {
 	return chosen !== "auto" ? chosen : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
+/* Of callers there is no self time to colour by. */
+function scheme() {
+	return state.inverted === "1" ? "module" : state.color;
+}
+
 function useTheme() {
 	document.documentElement.dataset.theme = theme();
-	colors.use(theme(), state.color);
+	colors.use(theme(), scheme());
 	graph.draw();
 }
 
@@ -277,7 +302,8 @@ document.addEventListener("keydown", event => {
 	if (event.ctrlKey || event.metaKey || event.altKey)
 		return;
 	const typing = event.target.matches("input, select");
-	const action = (event.target === graph.canvas && KEYS[event.key]) || (!typing && KEYS_EVERYWHERE[event.key]);
+	const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+	const action = (event.target === graph.canvas && KEYS[key]) || (!typing && KEYS_EVERYWHERE[key]);
 	if (typing && event.key === "Escape")
 		graph.canvas.focus();
 	if (!action)

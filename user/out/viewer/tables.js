@@ -89,11 +89,12 @@ class FunctionTable {
 	}
 
 	show(counts, sort, marks, chosen) {
-		const order = {
+		const orders = {
 			self: (a, b) => counts.self[b] - counts.self[a] || counts.total[b] - counts.total[a],
 			total: (a, b) => counts.total[b] - counts.total[a] || counts.self[b] - counts.self[a],
 			name: (a, b) => this.profile.functionName(a) < this.profile.functionName(b) ? -1 : 1,
-		}[sort];
+		};
+		const order = Object.hasOwn(orders, sort) ? orders[sort] : orders.self;
 		const shown = [];
 		for (let fn = 0; fn < counts.total.length; fn++)
 			if (counts.total[fn] && (!marks || marks[fn]))
@@ -105,18 +106,23 @@ class FunctionTable {
 			if (by === sort)
 				heading.setAttribute("aria-sort", by === "name" ? "ascending" : "descending");
 		}
+		const focused = this.body.contains(document.activeElement) && document.activeElement.dataset.fn;
 		this.body.replaceChildren(...shown.slice(0, TABLE_ROWS_MAX).map(fn => this.row(fn, counts, fn === chosen)));
+		if (focused)
+			this.body.querySelector(`[data-fn="${focused}"]`)?.focus({preventScroll: true});
 		this.rest.textContent = shown.length > TABLE_ROWS_MAX
 			? `${(shown.length - TABLE_ROWS_MAX).toLocaleString("en")} more; search to see them.` : "";
 	}
 
 	row(fn, counts, chosen) {
 		const row = document.createElement("tr");
-		row.setAttribute("aria-selected", chosen);
+		row.className = chosen ? "chosen" : "";
 		weightCell(row, this.profile, counts.self[fn]);
 		weightCell(row, this.profile, counts.total[fn]);
 		const name = document.createElement("button");
 		name.type = "button";
+		name.dataset.fn = fn;
+		name.setAttribute("aria-pressed", chosen);
 		name.textContent = this.profile.functionName(fn);
 		name.addEventListener("click", () => this.onChoose(fn));
 		const place = document.createElement("span");

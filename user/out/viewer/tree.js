@@ -185,6 +185,7 @@ function fillTree(tree, profile, scope) {
 function fillInverted(tree, profile, scope) {
 	const inScope = new Uint8Array(profile.size);
 	inScope[Math.max(scope, 0)] = 1;
+	tree.inScope = inScope;
 	let stacks = [];
 	for (let raw = 1; raw < profile.size; raw++) {
 		inScope[raw] ||= inScope[profile.parent[raw]];
