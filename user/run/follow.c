@@ -118,7 +118,7 @@ void follower__exec(struct follower *follower, struct process *process)
 	process__update_command(process);
 	if (!follow_finds(follower))
 		engine__watch_threads(follower->engine);
-	process->retries = 0;
+	process->retries = process->frameless = 0;
 	process->code_bytes = 0;
 	follow_retry_at(follower, process, follow_now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS));
 }

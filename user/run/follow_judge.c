@@ -126,7 +126,7 @@ static void schedule(struct follower *follower, struct process *process, uint64_
  */
 static bool is_starting(const struct process *process)
 {
-	return !process->target.code_type && process->retries < STARTING_RETRIES;
+	return !process->target.code_type && process->frameless < STARTING_RETRIES;
 }
 
 bool follow_is_wanted(const struct follower *follower, const struct process *process)
@@ -155,6 +155,8 @@ void follow_judge(struct follower *follower, struct process *process, bool was_p
 	int err;
 
 	if (process->attached && is_starting(process)) {
+		if (!process->frameless++)
+			process->retries = 0; /* it will not be long */
 		process->attached = false;
 		process->python = was_python;
 		process->error = PY_ATTACH_STARTING;

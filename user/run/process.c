@@ -224,7 +224,6 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 		if (process->no_slot)
 			disable_slot(&process->target);
 		log_target(process);
-		process->retries = 0;
 	}
 	if (result == PY_ATTACH_OK || result == PY_ATTACH_DENIED || result == PY_ATTACH_UNSUPPORTED)
 		process__update_command(process);

@@ -66,6 +66,7 @@ struct process {
 	uint64_t retry_ns;     /* not attached: when to try again */
 	uint64_t code_bytes;   /* ... that it had mapped when it was looked at and was no Python; 0: not looked at */
 	uint32_t retries;
+	uint32_t frameless; /* looks at which it was Python and had run no frame */
 	uint32_t execs;
 	uint64_t exited_ns;		/* when its end was noticed */
 	uint64_t samples;		/* in the profile */
