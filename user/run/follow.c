@@ -284,7 +284,7 @@ static void make_up_for_lost(struct follower *follower, uint64_t now)
 {
 	uint64_t lost = engine__lost_processes(follower->engine);
 
-	if (lost == follower->lost || now < follower->scan_ns)
+	if (lost == follower->lost || now < follower->scan_ns || follower->unseen.len)
 		return;
 	follower->lost = lost;
 	follow_look_for_ends(follower);
