@@ -45,7 +45,7 @@ struct follower {
 	uint64_t poll_ns, retry_ns, sweep_ns, scan_ns; /* when each is due; of those that wait, the first */
 	uint32_t polls;
 	uint64_t scope_ns; /* without BPF: when to look for what was moved */
-	uint64_t left;	   /* processes that were moved out of the cgroups */
+	uint64_t left;	   /* Pythons that were moved out of the cgroups */
 	uint64_t cpu_ns;   /* without BPF: when CPU times are to be looked at again */
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */

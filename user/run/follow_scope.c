@@ -8,7 +8,9 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "os/proc.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -23,10 +25,15 @@ static int compare_pids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* One that is ending is in no cgroup any more, as far as its file tells; its end is told otherwise. */
 static void drop(struct follower *follower, struct process *process)
 {
+	uint64_t id;
+
+	if (proc__exec_id(process->pid, &id) == -ESRCH)
+		return;
 	log_dbg("follow", "process %d is not in the cgroup any more", process->pid);
-	follower->left++;
+	follower->left += process->python;
 	follower__exit(follower, process);
 }
 
