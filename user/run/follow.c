@@ -140,7 +140,7 @@ void follower__exit(struct follower *follower, struct process *process)
 }
 
 /* What its parent is, it is too: if it has called no exec since, as far as can be told. */
-static bool is_fork_of(const struct process *process, const struct process *parent, uint32_t epoch)
+static bool is_fork_of(struct process *process, const struct process *parent, uint32_t epoch)
 {
 	uint64_t own, parents;
 	int err;
@@ -149,7 +149,11 @@ static bool is_fork_of(const struct process *process, const struct process *pare
 		return false;
 	err = process->gone ? -ESRCH : proc__exec_id(process->pid, &own) ?: proc__exec_id(parent->pid, &parents);
 	/* The kernel side knows that it was, and of an exec there is a record to come. */
-	return err ? epoch != 0 : own == parents;
+	if (err)
+		return epoch;
+	if (own == parents)
+		process->exec_id = own;
+	return own == parents;
 }
 
 bool follow_is_tracked(const struct follower *follower, pid_t pid)
