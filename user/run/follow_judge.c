@@ -65,14 +65,6 @@ static void schedule_other(struct follower *follower, struct process *process, u
 		follow_retry_at(follower, process, is_told ? UINT64_MAX : now + RETRY_SLOW_NS);
 }
 
-static bool is_named_python(const struct process *process)
-{
-	char comm[64] = "";
-
-	proc__task_comm(process->pid, process->pid, comm, sizeof(comm));
-	return strstr(process->command, "python") || strstr(comm, "python");
-}
-
 /* Whether it is Python cannot be told but by its name. */
 static void note_denied(struct follower *follower, const struct process *process)
 {
@@ -80,7 +72,7 @@ static void note_denied(struct follower *follower, const struct process *process
 	char number[PIDNS_TEXT];
 
 	follower->denied++;
-	if (is_named_python(process) && follower->denied_pythons++ < FOLLOW_NAMED_MAX)
+	if (process__is_named_python(process) && follower->denied_pythons++ < FOLLOW_NAMED_MAX)
 		snprintf(follower->denied_names + len, sizeof(follower->denied_names) - len, "%s%s (%s)",
 			 len ? ", " : "", process__number(process, number), process->command);
 }

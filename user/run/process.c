@@ -82,6 +82,18 @@ void process__update_command(struct process *process)
 	set_command(process, raw);
 }
 
+bool process__is_named_python(const struct process *process)
+{
+	size_t len = strcspn(process->raw_command, " ");
+	const char *slash = memrchr(process->raw_command, '/', len), *name = slash ?: process->raw_command;
+	char comm[64] = "";
+
+	if (!process->exited)
+		proc__task_comm(process->pid, process->pid, comm, sizeof(comm));
+	return memmem(name, process->raw_command + len - name, "python", strlen("python")) ||
+	       strstr(comm, "python");
+}
+
 /* Some are left for what is opened for a moment, or by the engine. */
 static int open_pidfd(struct process *process)
 {

@@ -109,6 +109,8 @@ void process__forget(struct process *process);
 struct tail_reader *process__tail_reader(struct process *process, py_addr tstate);
 /* It is not worth its memory; only for the one that was made last. */
 void process__drop_tail_reader(struct process *process, py_addr tstate);
+/* Is its program, or its main thread, called like a Python? Its arguments do not matter. */
+bool process__is_named_python(const struct process *process);
 /* What it is about to run; NULL at its end. */
 void process__set_command(struct process *process, char *const *argv);
 /* Look at its command line again, after an exec. */

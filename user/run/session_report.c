@@ -275,21 +275,13 @@ bool session__is_partial(const struct session *session)
 	return denied || follower->unsupported || follower->unopened;
 }
 
-static bool is_named_python(const struct process *process)
-{
-	size_t len = strcspn(process->raw_command, " ");
-	const char *slash = memrchr(process->raw_command, '/', len), *name = slash ?: process->raw_command;
-
-	return memmem(name, process->raw_command + len - name, "python", strlen("python"));
-}
-
 bool session__ended_too_soon(const struct session *session)
 {
 	const struct follower *follower = &session->follower;
 	const struct process *first = session->first;
 
 	return first && first->exited && !session__found_python(session) && !follower->denied &&
-	       !follower->unsupported && is_named_python(first) &&
+	       !follower->unsupported && process__is_named_python(first) &&
 	       (process__ended_unknown(first) || first->retries < LOOKS_ENOUGH);
 }
 
