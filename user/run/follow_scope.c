@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define SCANS_MAX  8
 #define POLL_NS	   100000000ull
@@ -87,8 +86,7 @@ static int scan_once(struct follower *follower)
 	if (members.pids.len)
 		qsort(members.pids.items, members.pids.len, sizeof(*members.pids.items), compare_pids);
 	for (size_t i = 0; i < members.pids.len; i++)
-		if (members.pids.items[i] != getpid())
-			follower__add_found(follower, members.pids.items[i]);
+		follower__add_found(follower, members.pids.items[i]);
 	drop_others(follower, &members);
 	vec__free(&members.pids);
 	return 0;
