@@ -70,17 +70,11 @@ static void set_words(struct container *container)
 	buf__free(&id);
 }
 
-static struct container *add(struct containers *containers, const char *id)
+static void set_name(const struct containers *containers, struct container *container)
 {
-	struct container *container = calloc(1, sizeof(*container));
-	const struct container_name *known = container_names__of_id(&containers->names, id);
+	const struct container_name *known = container_names__of_id(&containers->names, container->id);
 	struct buf name = {0};
 
-	if (!container || vec__push(&containers->items, container)) {
-		free(container);
-		return NULL;
-	}
-	snprintf(container->id, sizeof(container->id), "%s", id);
 	if (known) {
 		buf__add_escaped(&name, known->name, NULL);
 		buf__addc(&name, '\0');
@@ -88,6 +82,18 @@ static struct container *add(struct containers *containers, const char *id)
 		buf__free(&name);
 	}
 	set_words(container);
+}
+
+static struct container *add(struct containers *containers, const char *id)
+{
+	struct container *container = calloc(1, sizeof(*container));
+
+	if (!container || vec__push(&containers->items, container)) {
+		free(container);
+		return NULL;
+	}
+	snprintf(container->id, sizeof(container->id), "%s", id);
+	set_name(containers, container);
 	return container;
 }
 
@@ -107,11 +113,14 @@ struct container *containers__of(struct containers *containers, pid_t pid)
 			return NULL;
 	}
 	container = find(containers, id);
-	if (container || containers->items.len >= CONTAINERS_MAX)
+	if (container ? container->name != NULL : containers->items.len >= CONTAINERS_MAX)
 		return container;
 	if (!container_names__of_id(&containers->names, id))
 		read_names(containers);
-	return add(containers, id);
+	if (!container)
+		return add(containers, id);
+	set_name(containers, container); /* of one that was just started it may have come since */
+	return container;
 }
 
 void containers__free(struct containers *containers)

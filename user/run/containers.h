@@ -15,7 +15,7 @@
 
 struct container {
 	char id[CONTAINER_ID_BYTES];
-	char *name; /* escaped; NULL: not known */
+	char *name; /* escaped; NULL: not known, or not yet */
 	/* What people read, escaped: "web", or else the id; "web (0123456789ab)". */
 	char called[CONTAINER_CALLED_BYTES], label[CONTAINER_CALLED_BYTES + 16];
 	/* of processes that are not kept: */
