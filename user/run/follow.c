@@ -112,7 +112,6 @@ void follower__exec(struct follower *follower, struct process *process)
 	process->unsupported = false;
 	process->error = PY_ATTACH_GONE;
 	process->exec_id = 0;
-	process->error = PY_ATTACH_OK;
 	process->excluded = false;
 	process__forget(process);
 	process__update_command(process);

@@ -35,7 +35,7 @@ struct follower {
 	struct follow_config config;
 	struct processes processes;
 	VEC(pid_t) unseen;	    /* found by a pass over everything, and not looked at yet */
-	struct strangers strangers; /* without BPF: what was no Python */
+	struct strangers strangers; /* what called exec a moment ago; without BPF, what was no Python */
 	struct engine *engine; /* borrowed, as the next three */
 	struct symbolizer *symbolizer;
 	struct waits *waits;

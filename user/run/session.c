@@ -63,7 +63,7 @@ static void handle_sample(struct session *session, const struct pbp_sample *samp
 	/* Some time after the kernel side was told how to walk it: the record of another exec was lost. */
 	if (sample->status == PBP_STATUS_NO_TARGET) {
 		process = processes__find(&session->follower.processes, sample->tgid);
-		if (process && process->attached &&
+		if (process && process->attached && !process->exited &&
 		    engine__local_ns(&session->engine, sample->time_ns) > process->set_ns + LOST_EXEC_NS)
 			follower__exec(&session->follower, process);
 	}

@@ -211,6 +211,8 @@ static uint32_t interp_frame(struct symbolizer *symbolizer, uint64_t id)
 {
 	char text[40];
 
+	if (symbolizer->profile->frames.frames.len >= FRAMES_MAX)
+		return symbolizer->beyond;
 	snprintf(text, sizeof(text), "[interpreter %lld]", (long long)id);
 	return special_frame(symbolizer, text);
 }
