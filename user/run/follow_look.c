@@ -88,15 +88,16 @@ static void look_at(struct follower *follower, pid_t pid)
 	free(process);
 }
 
-/* Those that are refused have been counted. */
-static bool is_python(struct follower *follower, pid_t pid)
+/* `refused`: whether one that is refused will do. */
+static bool is_python(struct follower *follower, pid_t pid, bool refused)
 {
 	struct process process = {.pid = pid};
 	enum py_attach_error error;
 	char reason[512];
 
 	error = py_target__open(&process.target, pid, reason, sizeof(reason));
-	return (error == PY_ATTACH_OK || error == PY_ATTACH_STARTING) && follow_is_wanted(follower, &process);
+	return (error == PY_ATTACH_OK || error == PY_ATTACH_STARTING || (refused && may_be_python(error))) &&
+	       follow_is_wanted(follower, &process);
 }
 
 static bool is_followed(const struct follower *follower, pid_t pid)
@@ -106,14 +107,20 @@ static bool is_followed(const struct follower *follower, pid_t pid)
 	return (process && !process->exited) || pid == getpid();
 }
 
+static void look_at_stranger(struct follower *follower, pid_t pid, bool refused)
+{
+	if (strangers__has_changed(&follower->strangers, pid) && is_python(follower, pid, refused))
+		look_at(follower, pid);
+}
+
 void follow_look(struct follower *follower, pid_t pid)
 {
 	struct process *process = processes__find(&follower->processes, pid);
 
 	if (!is_followed(follower, pid)) {
-		if (follower->config.all && strangers__has_changed(&follower->strangers, pid) &&
-		    is_python(follower, pid))
-			look_at(follower, pid);
+		/* Those that are refused have been counted. */
+		if (follower->config.all)
+			look_at_stranger(follower, pid, false);
 		return;
 	}
 	/* What was refused has been counted, and stays so. */
@@ -128,7 +135,7 @@ void follow_look_at_changed(struct follower *follower, uint64_t now)
 {
 	pid_t pid = strangers__next_changed(&follower->strangers, now);
 
-	if (pid && !is_followed(follower, pid) && is_python(follower, pid))
+	if (pid && !is_followed(follower, pid) && is_python(follower, pid, false))
 		look_at(follower, pid);
 }
 
@@ -159,7 +166,7 @@ void follow_look_at_strangers(struct follower *follower, uint64_t until_ns)
 		if (follower->unseen.len)
 			look_at_unseen(follower);
 		else if (!is_followed(follower, pid))
-			follow_look(follower, pid);
+			look_at_stranger(follower, pid, true); /* it has just begun, or called exec */
 		now = follow_now_ns();
 	}
 	follower->retry_ns = min_u64(follower->retry_ns,
