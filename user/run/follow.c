@@ -43,6 +43,11 @@ void follow_note_error(struct follower *follower, int err)
 	follower->err = follower->err ?: err;
 }
 
+void follow_note_beyond(struct follower *follower)
+{
+	follower->beyond = max_u64(follower->beyond, ++follower->beyond_now);
+}
+
 static void flush(struct follower *follower)
 {
 	follow_note_error(follower, symbolizer__flush_batch(follower->symbolizer));
@@ -210,7 +215,7 @@ void follow_add(struct follower *follower, pid_t pid, struct process *parent, ui
 	else if (!epoch)
 		err = engine__add(follower->engine, process);
 	if (err == -E2BIG) {
-		follower->beyond++;
+		follow_note_beyond(follower);
 		follower__exit(follower, process);
 	} else if (err && err != -ESRCH) {
 		log_dbg("follow", "process %d: %s", pid, strerror(-err));

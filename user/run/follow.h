@@ -49,7 +49,8 @@ struct follower {
 	uint64_t cpu_ns;   /* without BPF: when CPU times are to be looked at again */
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
-	uint64_t beyond;      /* ... since there are too many */
+	uint64_t beyond;      /* ... since there are too many: the most of one pass */
+	uint64_t beyond_now;  /* ... in the last one, and since */
 	uint64_t denied_pythons;			  /* of the denied ones, by their names ... */
 	char denied_names[FOLLOW_NAMED_MAX * 192];	  /* ... of which these are the first */
 	char unsupported_first[512];			  /* of the unsupported ones, and why */

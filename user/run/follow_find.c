@@ -51,6 +51,7 @@ static void scan_tree(struct follower *follower)
 		int err = tree__read(&tree);
 
 		before = follower->processes.items.len;
+		follower->beyond_now = 0;
 		follow_note_error(follower, err);
 		if (err)
 			return;

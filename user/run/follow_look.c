@@ -60,7 +60,7 @@ static void take_up(struct follower *follower, struct process *process, const ch
 	strangers__forget(&follower->strangers, process->pid);
 	err = add_unattached(follower, process);
 	if (err == -E2BIG) {
-		follower->beyond++;
+		follow_note_beyond(follower);
 		follower__exit(follower, process);
 		return;
 	}

@@ -18,6 +18,8 @@ uint64_t follow_now_ns(void);
 /* When a pass that began then is to be made again: not at once, if it took long. */
 uint64_t follow_next_pass(uint64_t began_ns, uint64_t pause_ns);
 void follow_note_error(struct follower *follower, int err);
+/* There was no room for one. The next pass meets it again. */
+void follow_note_beyond(struct follower *follower);
 /* Are there to be more processes than were asked for? */
 bool follow_finds(const struct follower *follower);
 bool follow_is_tracked(const struct follower *follower, pid_t pid);

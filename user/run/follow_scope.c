@@ -81,6 +81,7 @@ static int scan_once(struct follower *follower)
 	struct cgroup_members members;
 	int err = scope__members(follower->config.scope, &members);
 
+	follower->beyond_now = 0;
 	if (err)
 		return err;
 	if (members.pids.len)
