@@ -26,6 +26,7 @@
 #define RETRY_SLOW_NS 1000000000ull
 
 #define WARNINGS_MAX 5
+#define COMMAND_BYTES 4096 /* of a command line, in which --exclude looks */
 
 static void warn(struct follower *follower, const struct process *process, const char *reason)
 {
@@ -93,10 +94,11 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 	switch (process->error) {
 	case PY_ATTACH_DENIED:
 	case PY_ATTACH_UNSUPPORTED:
-		if (process->error == PY_ATTACH_DENIED)
+		if (process->error == PY_ATTACH_DENIED && !process->denied)
 			note_denied(follower, process);
-		else if (!process->unsupported)
+		else if (process->error == PY_ATTACH_UNSUPPORTED && !process->unsupported)
 			note_unsupported(follower, process, reason);
+		process->denied |= process->error == PY_ATTACH_DENIED;
 		process->unsupported |= process->error == PY_ATTACH_UNSUPPORTED;
 		warn(follower, process, reason);
 		give_up(follower, process);
@@ -121,18 +123,20 @@ static bool is_starting(const struct process *process)
 	return !process->target.code_type && process->frameless < STARTING_RETRIES;
 }
 
-bool follow_is_wanted(const struct follower *follower, const struct process *process)
+int follow_is_wanted(const struct follower *follower, const struct process *process)
 {
 	const struct filter *filter = &follower->config.filter;
-	char comm[64] = "", command[512] = "";
+	char comm[64] = "", command[COMMAND_BYTES] = "";
 	uid_t user = 0;
 	gid_t group;
+	int err;
 
 	if (process->asked_for || !filter__is_set(filter))
-		return true;
-	return !proc__task_comm(process->pid, process->pid, comm, sizeof(comm)) &&
-	       !proc__cmdline(process->pid, command, sizeof(command)) &&
-	       !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
+		return 1;
+	err = proc__task_comm(process->pid, process->pid, comm, sizeof(comm))
+		      ?: proc__cmdline(process->pid, command, sizeof(command))
+		      ?: proc__file_owner(process->pid, &user, &group);
+	return err ?: filter__wants(filter, comm, command, user);
 }
 
 /* It is in the profile, or the report says why not. */
@@ -144,7 +148,7 @@ static bool is_told(const struct process *process)
 
 void follow_judge(struct follower *follower, struct process *process, bool was_python, const char *reason)
 {
-	int err;
+	int err, wanted;
 
 	if (process->attached && is_starting(process)) {
 		if (!process->frameless++)
@@ -153,9 +157,11 @@ void follow_judge(struct follower *follower, struct process *process, bool was_p
 		process->python = was_python;
 		process->error = PY_ATTACH_STARTING;
 	}
-	if (is_told(process) && !follow_is_wanted(follower, process)) {
-		follower->excluded += process->attached && !process->excluded;
-		process->excluded |= process->attached;
+	wanted = is_told(process) ? follow_is_wanted(follower, process) : 1;
+	if (wanted != 1) {
+		/* One that has just ended may have been wanted. */
+		follower->excluded += !wanted && process->attached && !process->excluded;
+		process->excluded |= !wanted && process->attached;
 		process->attached = process->python = false;
 		give_up(follower, process);
 		return;

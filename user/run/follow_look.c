@@ -97,7 +97,7 @@ static bool is_python(struct follower *follower, pid_t pid, bool refused)
 
 	error = py_target__open(&process.target, pid, reason, sizeof(reason));
 	return (error == PY_ATTACH_OK || error == PY_ATTACH_STARTING || (refused && may_be_python(error))) &&
-	       follow_is_wanted(follower, &process);
+	       follow_is_wanted(follower, &process) == 1;
 }
 
 static bool is_followed(const struct follower *follower, pid_t pid)
