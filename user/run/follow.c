@@ -187,6 +187,9 @@ void follow_add(struct follower *follower, pid_t pid, struct process *parent, ui
 	process->engine_epoch = epoch;
 	/* It lived, and may have been sampled. */
 	process->gone = err == -ESRCH && epoch;
+	/* A zombie that a pass met: each one would meet it again. */
+	if (!err && !epoch && !is_new && !process__lives(process))
+		err = -ESRCH;
 	if (process->gone)
 		err = 0;
 	err = err ?: follower__take(follower, process);
