@@ -26,6 +26,8 @@ struct session {
 	struct process *first;	/* that was asked for, or the command; NULL: none was */
 	int epoll_fd;
 	uint64_t start_ns, end_ns, progress_ns, refresh_ns;
+	uint64_t moved_ns; /* before then cgroups are not looked at for that */
+	bool moved;	   /* something was put into another cgroup since they were looked at */
 	uint32_t drains;
 	bool more, news, first_seen;
 	enum session_end end;
