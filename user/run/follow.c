@@ -167,13 +167,24 @@ bool follow_is_tracked(const struct follower *follower, pid_t pid)
 	return process && !process->exited;
 }
 
+/* A pass over /proc came first: the kernel side may have set its own epoch over ours. */
+static void take_known_fork(struct follower *follower, struct process *process, uint32_t epoch)
+{
+	if (epoch && process->attached)
+		engine__add(follower->engine, process);
+	else if (epoch)
+		follow_add_unattached(follower, process);
+}
+
 void follow_add(struct follower *follower, pid_t pid, struct process *parent, uint32_t epoch, bool is_new)
 {
 	struct process *process = processes__find(&follower->processes, pid);
 	int err;
 
-	if (process && !process->exited && process__lives(process))
-		return; /* a pass over /proc came first */
+	if (process && !process->exited && process__lives(process)) {
+		take_known_fork(follower, process, epoch);
+		return;
+	}
 	if (process) {
 		flush(follower); /* the samples up to now are those of the one that had the pid before */
 		follower__exit(follower, process);

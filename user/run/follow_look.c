@@ -32,8 +32,7 @@ static bool may_be_python(enum py_attach_error error)
 	return error != PY_ATTACH_NOT_PYTHON && error != PY_ATTACH_GONE && error != PY_ATTACH_SYSTEM;
 }
 
-/* To the engine it is none yet: whether it is to be sampled is judged after this. */
-static int add_unattached(struct follower *follower, struct process *process)
+int follow_add_unattached(struct follower *follower, struct process *process)
 {
 	uint64_t head = process->target.layout.interpreters_head;
 	bool attached = process->attached;
@@ -58,7 +57,7 @@ static void take_up(struct follower *follower, struct process *process, const ch
 		return;
 	}
 	strangers__forget(&follower->strangers, process->pid);
-	err = add_unattached(follower, process);
+	err = follow_add_unattached(follower, process); /* that is judged after this */
 	if (err == -E2BIG) {
 		follow_note_beyond(follower);
 		follower__exit(follower, process);

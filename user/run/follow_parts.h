@@ -56,6 +56,8 @@ void follow_look_for_new(struct follower *follower);
  * Python are not followed: they may be tens of thousands.
  */
 void follow_look_at_strangers(struct follower *follower, uint64_t until_ns);
+/* Tells the engine of one that it is not to sample yet, whatever is known of its target. 0 or -errno. */
+int follow_add_unattached(struct follower *follower, struct process *process);
 /* It has loaded something. */
 void follow_look(struct follower *follower, pid_t pid);
 /* Without a kernel side that tells: one that has, if there is any. */
