@@ -448,7 +448,7 @@ void process__add_reads(const struct process *process, struct remote_stats *sum)
 	remote_stats__add(sum, &process->target.remote.stats);
 }
 
-void process__release(struct process *process)
+void process__close(struct process *process)
 {
 	if (process->pidfd >= 0)
 		close(process->pidfd);
@@ -459,9 +459,4 @@ void process__release(struct process *process)
 	free_tails(process);
 	vec__free(&process->tails);
 	hmap__free(&process->tail_index);
-}
-
-void process__close(struct process *process)
-{
-	process__release(process);
 }

@@ -123,5 +123,4 @@ void process__look_for_halt(struct process *process);
 /* Add what was read of it. */
 void process__add_reads(const struct process *process, struct remote_stats *sum);
 /* It has ended, and so has the use of all that was read of it. What it was and used stays known. */
-void process__release(struct process *process);
 void process__close(struct process *process);

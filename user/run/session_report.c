@@ -2,12 +2,12 @@
 /*
  * The account of a run, as session.h has it: what the engine, the symbolizer and the processes have counted.
  */
-#include "base/log.h"
 #include "run/report.h"
 #include "run/session_parts.h"
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LOOKS_ENOUGH 10 /* at a process that has just started, to tell that it is no Python */
