@@ -39,7 +39,10 @@ bool follow_wants_python(const struct process *process);
 void follow_judge_due(struct follower *follower, uint64_t now);
 /* What is to come of one that was just looked at. `was_python`: before that; `reason`: why it is none. */
 void follow_judge(struct follower *follower, struct process *process, bool was_python, const char *reason);
-/* By what it is now; after an exec it is asked again. 1, 0, or -errno: it is not known, as of one that has ended. */
+/*
+ * By what it is now; after an exec it is asked again. 1, 0, or -errno: it is not known, as of one that has
+ * ended.
+ */
 int follow_is_wanted(const struct follower *follower, const struct process *process);
 
 /* --- follow_find.c --- */

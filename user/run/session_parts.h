@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Inside a run: session_open.c (opening), session.c (START HERE: the loop), session_report.c (what is said of it).
+ * Inside a run: session_open.c (opening), session.c (START HERE: the loop), session_report.c (what is said of
+ * it).
  */
 #pragma once
 
