@@ -20,7 +20,8 @@ static __always_inline __u64 wakeup_flags(__u64 now, bool urgent)
 		if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < size / 4)
 			return BPF_RB_NO_WAKEUP;
 	}
-	if (now - last < WAKEUP_INTERVAL_NS)
+	/* It may be older than the last one: it is that of the event, and CPUs send at the same time. */
+	if ((__s64)(now - last) < (__s64)WAKEUP_INTERVAL_NS)
 		return BPF_RB_NO_WAKEUP;
 	if (__sync_val_compare_and_swap(&last_wakeup_ns, last, now) != last)
 		return BPF_RB_NO_WAKEUP;

@@ -6,6 +6,10 @@
 
 #include <criterion/criterion.h>
 
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
 static struct processes processes;
 static size_t forgotten;
 
@@ -135,4 +139,27 @@ Test(processes, many_that_end)
 	cr_expect(sweep(6000));
 	cr_expect_eq(processes__find(&processes, 1), asked);
 	cr_expect_eq(processes__alive(&processes), 0);
+}
+
+static bool is_named_python(const char *command)
+{
+	struct process process = {.exited = true};
+
+	snprintf(process.raw_command, sizeof(process.raw_command), "%s", command);
+	return process__is_named_python(&process);
+}
+
+Test(processes, a_name_like_python)
+{
+	struct process process = {.pid = getpid(), .raw_command = "worker: 1"};
+
+	cr_expect(is_named_python("python"));
+	cr_expect(is_named_python("/usr/bin/python3.11 -m http.server"));
+	cr_expect(is_named_python("ipython"));
+	cr_expect_not(is_named_python("vim /usr/lib/python3/dist-packages/a.py"));
+	cr_expect_not(is_named_python("/opt/python/bin/uwsgi --ini a"));
+	cr_expect_not(is_named_python(""));
+	cr_expect_not(process__is_named_python(&process));
+	cr_assert_eq(prctl(PR_SET_NAME, "python3"), 0);
+	cr_expect(process__is_named_python(&process));
 }

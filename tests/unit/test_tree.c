@@ -4,6 +4,8 @@
  */
 #include "os/tree.h"
 
+#include "os/proc.h"
+
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -56,6 +58,55 @@ Test(tree, last_pid)
 	cr_expect(after >= child || after < before, "%d, a child %d, %d", before, child, after);
 	cr_expect(after != before);
 	stop(child);
+}
+
+static void *sleep_on(void *unused)
+{
+	pause();
+	return unused;
+}
+
+/* Its first thread is over, another one is not. */
+static pid_t start_without_leader(void)
+{
+	pid_t pid = fork();
+	pthread_t thread;
+
+	cr_assert_geq(pid, 0);
+	if (pid)
+		return pid;
+	alarm(60);
+	if (!pthread_create(&thread, NULL, sleep_on, NULL))
+		syscall(SYS_exit, 0);
+	_exit(1);
+}
+
+static void wait_for_zombie(pid_t pid)
+{
+	struct proc_stat stat = {0};
+
+	for (int i = 0; i < 10000 && stat.state != 'Z'; i++) {
+		cr_assert_eq(proc__stat(pid, &stat), 0);
+		usleep(1000);
+	}
+	cr_assert_eq(stat.state, 'Z');
+}
+
+Test(tree, zombies)
+{
+	pid_t zombie = start(), living = start_without_leader();
+	struct tree tree;
+	size_t index;
+
+	kill(zombie, SIGKILL);
+	wait_for_zombie(zombie);
+	wait_for_zombie(living);
+	cr_assert_eq(tree__read(&tree), 0);
+	cr_assert_eq(tree__children(&tree, getpid(), &index), 1);
+	cr_expect_eq(tree.edges.items[index].pid, living);
+	tree__free(&tree);
+	stop(zombie);
+	stop(living);
 }
 
 static void *tell_tid(void *tid)

@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,6 +20,12 @@ static int compare_edges(const void *a, const void *b)
 	if (x->parent != y->parent)
 		return x->parent < y->parent ? -1 : 1;
 	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* One whose first thread is over has the state of that, and others. */
+static bool is_over(const struct proc_stat *stat)
+{
+	return (stat->state == 'Z' || stat->state == 'X') && stat->num_threads <= 1;
 }
 
 int tree__read(struct tree *tree)
@@ -34,7 +41,7 @@ int tree__read(struct tree *tree)
 	while (!err && (entry = readdir(dir))) {
 		pid_t pid = atoi(entry->d_name);
 
-		if (pid > 0 && !proc__stat(pid, &stat) && !stat.is_kernel)
+		if (pid > 0 && !proc__stat(pid, &stat) && !stat.is_kernel && !is_over(&stat))
 			err = vec__push(&tree->edges, ((struct tree_edge){stat.ppid, pid}));
 	}
 	closedir(dir);

@@ -17,7 +17,10 @@ struct tree {
 	VEC(struct tree_edge) edges; /* by parent, then pid */
 };
 
-/* 0 or -errno. Threads of the kernel are left out; processes that come or go meanwhile may be missing. */
+/*
+ * 0 or -errno. Threads of the kernel and zombies are left out; processes that come or go meanwhile may be
+ * missing.
+ */
 int tree__read(struct tree *tree);
 void tree__free(struct tree *tree);
 

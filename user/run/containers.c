@@ -65,18 +65,24 @@ static void set_words(struct container *container)
 	buf__free(&label);
 }
 
+static void set_name(const struct containers *containers, struct container *container)
+{
+	const struct container_name *known = container_names__of_id(&containers->names, container->id);
+
+	container->name = known ? strdup(known->name) : NULL;
+	set_words(container);
+}
+
 static struct container *add(struct containers *containers, const char *id)
 {
 	struct container *container = calloc(1, sizeof(*container));
-	const struct container_name *known = container_names__of_id(&containers->names, id);
 
 	if (!container || vec__push(&containers->items, container)) {
 		free(container);
 		return NULL;
 	}
 	snprintf(container->id, sizeof(container->id), "%s", id);
-	container->name = known ? strdup(known->name) : NULL;
-	set_words(container);
+	set_name(containers, container);
 	return container;
 }
 
@@ -96,11 +102,14 @@ struct container *containers__of(struct containers *containers, pid_t pid)
 			return NULL;
 	}
 	container = find(containers, id);
-	if (container || containers->items.len >= CONTAINERS_MAX)
+	if (container ? container->name != NULL : containers->items.len >= CONTAINERS_MAX)
 		return container;
 	if (!container_names__of_id(&containers->names, id))
 		read_names(containers);
-	return add(containers, id);
+	if (!container)
+		return add(containers, id);
+	set_name(containers, container); /* of one that was just started it may have come since */
+	return container;
 }
 
 void containers__free(struct containers *containers)

@@ -16,7 +16,7 @@
 
 struct container {
 	char id[CONTAINER_ID_BYTES];
-	char *name; /* NULL: not known */
+	char *name; /* NULL: not known, or not yet */
 	/* What people read: "web", or else the id; "web (0123456789ab)". */
 	char called[CONTAINER_CALLED_BYTES], raw_label[CONTAINER_LABEL_BYTES];
 	char label[4 * CONTAINER_LABEL_BYTES]; /* escaped */

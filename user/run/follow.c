@@ -43,6 +43,11 @@ void follow_note_error(struct follower *follower, int err)
 	follower->err = follower->err ?: err;
 }
 
+void follow_note_beyond(struct follower *follower)
+{
+	follower->beyond = max_u64(follower->beyond, ++follower->beyond_now);
+}
+
 static void flush(struct follower *follower)
 {
 	follow_note_error(follower, symbolizer__flush_batch(follower->symbolizer));
@@ -112,13 +117,12 @@ void follower__exec(struct follower *follower, struct process *process)
 	process->unsupported = false;
 	process->error = PY_ATTACH_GONE;
 	process->exec_id = 0;
-	process->error = PY_ATTACH_OK;
 	process->excluded = false;
 	process__forget(process);
 	process__update_command(process);
 	if (!follow_finds(follower))
 		engine__watch_threads(follower->engine);
-	process->retries = 0;
+	process->retries = process->frameless = 0;
 	process->code_bytes = 0;
 	follow_retry_at(follower, process, follow_now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS));
 }
@@ -140,7 +144,7 @@ void follower__exit(struct follower *follower, struct process *process)
 }
 
 /* What its parent is, it is too: if it has called no exec since, as far as can be told. */
-static bool is_fork_of(const struct process *process, const struct process *parent, uint32_t epoch)
+static bool is_fork_of(struct process *process, const struct process *parent, uint32_t epoch)
 {
 	uint64_t own, parents;
 	int err;
@@ -149,7 +153,11 @@ static bool is_fork_of(const struct process *process, const struct process *pare
 		return false;
 	err = process->gone ? -ESRCH : proc__exec_id(process->pid, &own) ?: proc__exec_id(parent->pid, &parents);
 	/* The kernel side knows that it was, and of an exec there is a record to come. */
-	return err ? epoch != 0 : own == parents;
+	if (err)
+		return epoch;
+	if (own == parents)
+		process->exec_id = own;
+	return own == parents;
 }
 
 bool follow_is_tracked(const struct follower *follower, pid_t pid)
@@ -159,13 +167,24 @@ bool follow_is_tracked(const struct follower *follower, pid_t pid)
 	return process && !process->exited;
 }
 
+/* A pass over /proc came first: the kernel side may have set its own epoch over ours. */
+static void take_known_fork(struct follower *follower, struct process *process, uint32_t epoch)
+{
+	if (epoch && process->attached)
+		engine__add(follower->engine, process);
+	else if (epoch)
+		follow_add_unattached(follower, process);
+}
+
 void follow_add(struct follower *follower, pid_t pid, struct process *parent, uint32_t epoch, bool is_new)
 {
 	struct process *process = processes__find(&follower->processes, pid);
 	int err;
 
-	if (process && !process->exited && process__lives(process))
-		return; /* a pass over /proc came first */
+	if (process && !process->exited && process__lives(process)) {
+		take_known_fork(follower, process, epoch);
+		return;
+	}
 	if (process) {
 		flush(follower); /* the samples up to now are those of the one that had the pid before */
 		follower__exit(follower, process);
@@ -179,6 +198,9 @@ void follow_add(struct follower *follower, pid_t pid, struct process *parent, ui
 	process->engine_epoch = epoch;
 	/* It lived, and may have been sampled. */
 	process->gone = err == -ESRCH && epoch;
+	/* A zombie that a pass met: each one would meet it again. */
+	if (!err && !epoch && !is_new && !process__lives(process))
+		err = -ESRCH;
 	if (process->gone)
 		err = 0;
 	err = err ?: follower__take(follower, process);
@@ -207,7 +229,7 @@ void follow_add(struct follower *follower, pid_t pid, struct process *parent, ui
 	else if (!epoch)
 		err = engine__add(follower->engine, process);
 	if (err == -E2BIG) {
-		follower->beyond++;
+		follow_note_beyond(follower);
 		follower__exit(follower, process);
 	} else if (err && err != -ESRCH) {
 		log_dbg("follow", "process %d: %s", pid, strerror(-err));
@@ -284,7 +306,7 @@ static void make_up_for_lost(struct follower *follower, uint64_t now)
 {
 	uint64_t lost = engine__lost_processes(follower->engine);
 
-	if (lost == follower->lost || now < follower->scan_ns)
+	if (lost == follower->lost || now < follower->scan_ns || follower->unseen.len)
 		return;
 	follower->lost = lost;
 	follow_look_for_ends(follower);

@@ -35,7 +35,7 @@ struct follower {
 	struct follow_config config;
 	struct processes processes;
 	VEC(pid_t) unseen;	    /* found by a pass over everything, and not looked at yet */
-	struct strangers strangers; /* without BPF: what was no Python */
+	struct strangers strangers; /* what called exec a moment ago; without BPF, what was no Python */
 	struct engine *engine; /* borrowed, as the next three */
 	struct symbolizer *symbolizer;
 	struct waits *waits;
@@ -45,11 +45,12 @@ struct follower {
 	uint64_t poll_ns, retry_ns, sweep_ns, scan_ns; /* when each is due; of those that wait, the first */
 	uint32_t polls;
 	uint64_t scope_ns; /* without BPF: when to look for what was moved */
-	uint64_t left;	   /* processes that were moved out of the cgroups */
+	uint64_t left;	   /* Pythons that were moved out of the cgroups */
 	uint64_t cpu_ns;   /* without BPF: when CPU times are to be looked at again */
 	uint64_t lost;					  /* records of processes, as of the last scan */
 	uint64_t denied, unsupported, unopened, excluded; /* processes that were found and are not profiled */
-	uint64_t beyond;      /* ... since there are too many */
+	uint64_t beyond;      /* ... since there are too many: the most of one pass */
+	uint64_t beyond_now;  /* ... in the last one, and since */
 	uint64_t denied_pythons;			  /* of the denied ones, by their names ... */
 	char denied_names[FOLLOW_NAMED_MAX * 192];	  /* ... of which these are the first */
 	char unsupported_first[512];			  /* of the unsupported ones, and why */

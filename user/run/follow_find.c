@@ -40,26 +40,18 @@ static void find_children(struct follower *follower, const struct tree *tree)
 	}
 }
 
-void follower__scan(struct follower *follower)
+/* Until there is none that was not there before: what starts from then on is told by the kernel side. */
+static void scan_tree(struct follower *follower)
 {
 	size_t before;
 	int scans = 0;
 
-	if (!follow_finds(follower))
-		return;
-	follower->last_pid = tree__last_pid();
-	follower->scan_ns = follow_now_ns();
-	if (follower->config.scope) {
-		follow_scope_scan(follower);
-		return;
-	}
-	/* Until there is none that was not there before: what starts from then on is told by the kernel side.
-	 */
 	do {
 		struct tree tree;
 		int err = tree__read(&tree);
 
 		before = follower->processes.items.len;
+		follower->beyond_now = 0;
 		follow_note_error(follower, err);
 		if (err)
 			return;
@@ -69,7 +61,20 @@ void follower__scan(struct follower *follower)
 			find_children(follower, &tree);
 		tree__free(&tree);
 	} while (follower->processes.items.len != before && !follower->config.all && ++scans < SCANS_MAX);
-	follower->scan_ns = follow_next_pass(follower->scan_ns, SCAN_NS);
+}
+
+void follower__scan(struct follower *follower)
+{
+	uint64_t began_ns = follow_now_ns();
+
+	if (!follow_finds(follower))
+		return;
+	follower->last_pid = tree__last_pid();
+	if (follower->config.scope)
+		follow_scope_scan(follower);
+	else
+		scan_tree(follower);
+	follower->scan_ns = follow_next_pass(began_ns, SCAN_NS);
 }
 
 /* May it call exec any moment, so that it is to be looked at often? */

@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "os/proc.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,14 +69,6 @@ static void schedule_other(struct follower *follower, struct process *process, u
 		follow_retry_at(follower, process, is_told ? UINT64_MAX : now + RETRY_SLOW_NS);
 }
 
-static bool is_named_python(const struct process *process)
-{
-	char comm[64] = "";
-
-	proc__task_comm(process->pid, process->pid, comm, sizeof(comm));
-	return strstr(process->command, "python") || strstr(comm, "python");
-}
-
 /* Whether it is Python cannot be told but by its name. */
 static void note_denied(struct follower *follower, const struct process *process)
 {
@@ -83,7 +76,7 @@ static void note_denied(struct follower *follower, const struct process *process
 	char number[PIDNS_TEXT];
 
 	follower->denied++;
-	if (is_named_python(process) && follower->denied_pythons++ < FOLLOW_NAMED_MAX)
+	if (process__is_named_python(process) && follower->denied_pythons++ < FOLLOW_NAMED_MAX)
 		snprintf(follower->denied_names + len, sizeof(follower->denied_names) - len, "%s%s (%s)",
 			 len ? ", " : "", process__number(process, number), process->command);
 }
@@ -104,10 +97,11 @@ static void schedule(struct follower *follower, struct process *process, uint64_
 	switch (process->error) {
 	case PY_ATTACH_DENIED:
 	case PY_ATTACH_UNSUPPORTED:
-		if (process->error == PY_ATTACH_DENIED)
+		if (process->error == PY_ATTACH_DENIED && !process->denied)
 			note_denied(follower, process);
-		else if (!process->unsupported)
+		else if (process->error == PY_ATTACH_UNSUPPORTED && !process->unsupported)
 			note_unsupported(follower, process, reason);
+		process->denied |= process->error == PY_ATTACH_DENIED;
 		process->unsupported |= process->error == PY_ATTACH_UNSUPPORTED;
 		warn(follower, process, reason);
 		give_up(follower, process);
@@ -129,25 +123,28 @@ static void schedule(struct follower *follower, struct process *process, uint64_
  */
 static bool is_starting(const struct process *process)
 {
-	return !process->target.code_type && process->retries < STARTING_RETRIES;
+	return !process->target.code_type && process->frameless < STARTING_RETRIES;
 }
 
-bool follow_is_wanted(const struct follower *follower, const struct process *process)
+int follow_is_wanted(const struct follower *follower, const struct process *process)
 {
 	const struct filter *filter = &follower->config.filter;
 	char comm[64] = "", *command;
 	uid_t user = 0;
 	gid_t group;
-	bool wanted;
+	int err;
 
 	if (process->asked_for || !filter__is_set(filter))
-		return true;
+		return 1;
 	command = malloc(COMMAND_BYTES_MAX);
-	wanted = command && !proc__task_comm(process->pid, process->pid, comm, sizeof(comm)) &&
-		 !proc__cmdline(process->pid, command, COMMAND_BYTES_MAX) &&
-		 !proc__file_owner(process->pid, &user, &group) && filter__wants(filter, comm, command, user);
+	if (!command)
+		return -ENOMEM;
+	err = proc__task_comm(process->pid, process->pid, comm, sizeof(comm))
+		      ?: proc__cmdline(process->pid, command, COMMAND_BYTES_MAX)
+		      ?: proc__file_owner(process->pid, &user, &group);
+	err = err ?: filter__wants(filter, comm, command, user);
 	free(command);
-	return wanted;
+	return err;
 }
 
 /* It is in the profile, or the report says why not. */
@@ -159,16 +156,20 @@ static bool is_told(const struct process *process)
 
 void follow_judge(struct follower *follower, struct process *process, bool was_python, const char *reason)
 {
-	int err;
+	int err, wanted;
 
 	if (process->attached && is_starting(process)) {
+		if (!process->frameless++)
+			process->retries = 0; /* it will not be long */
 		process->attached = false;
 		process->python = was_python;
 		process->error = PY_ATTACH_STARTING;
 	}
-	if (is_told(process) && !follow_is_wanted(follower, process)) {
-		follower->excluded += process->attached && !process->excluded;
-		process->excluded |= process->attached;
+	wanted = is_told(process) ? follow_is_wanted(follower, process) : 1;
+	if (wanted != 1) {
+		/* One that has just ended may have been wanted. */
+		follower->excluded += !wanted && process->attached && !process->excluded;
+		process->excluded |= !wanted && process->attached;
 		process->attached = process->python = false;
 		give_up(follower, process);
 		return;

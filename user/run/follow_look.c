@@ -32,8 +32,7 @@ static bool may_be_python(enum py_attach_error error)
 	return error != PY_ATTACH_NOT_PYTHON && error != PY_ATTACH_GONE && error != PY_ATTACH_SYSTEM;
 }
 
-/* To the engine it is none yet: whether it is to be sampled is judged after this. */
-static int add_unattached(struct follower *follower, struct process *process)
+int follow_add_unattached(struct follower *follower, struct process *process)
 {
 	uint64_t head = process->target.layout.interpreters_head;
 	bool attached = process->attached;
@@ -58,9 +57,9 @@ static void take_up(struct follower *follower, struct process *process, const ch
 		return;
 	}
 	strangers__forget(&follower->strangers, process->pid);
-	err = add_unattached(follower, process);
+	err = follow_add_unattached(follower, process); /* that is judged after this */
 	if (err == -E2BIG) {
-		follower->beyond++;
+		follow_note_beyond(follower);
 		follower__exit(follower, process);
 		return;
 	}
@@ -88,15 +87,16 @@ static void look_at(struct follower *follower, pid_t pid)
 	free(process);
 }
 
-/* Those that are refused have been counted. */
-static bool is_python(struct follower *follower, pid_t pid)
+/* `refused`: whether one that is refused will do. */
+static bool is_python(struct follower *follower, pid_t pid, bool refused)
 {
 	struct process process = {.pid = pid};
 	enum py_attach_error error;
 	char reason[512];
 
 	error = py_target__open(&process.target, pid, reason, sizeof(reason));
-	return (error == PY_ATTACH_OK || error == PY_ATTACH_STARTING) && follow_is_wanted(follower, &process);
+	return (error == PY_ATTACH_OK || error == PY_ATTACH_STARTING || (refused && may_be_python(error))) &&
+	       follow_is_wanted(follower, &process) == 1;
 }
 
 static bool is_followed(const struct follower *follower, pid_t pid)
@@ -106,14 +106,20 @@ static bool is_followed(const struct follower *follower, pid_t pid)
 	return (process && !process->exited) || pid == getpid();
 }
 
+static void look_at_stranger(struct follower *follower, pid_t pid, bool refused)
+{
+	if (strangers__has_changed(&follower->strangers, pid) && is_python(follower, pid, refused))
+		look_at(follower, pid);
+}
+
 void follow_look(struct follower *follower, pid_t pid)
 {
 	struct process *process = processes__find(&follower->processes, pid);
 
 	if (!is_followed(follower, pid)) {
-		if (follower->config.all && strangers__has_changed(&follower->strangers, pid) &&
-		    is_python(follower, pid))
-			look_at(follower, pid);
+		/* Those that are refused have been counted. */
+		if (follower->config.all)
+			look_at_stranger(follower, pid, false);
 		return;
 	}
 	/* What was refused has been counted, and stays so. */
@@ -128,7 +134,7 @@ void follow_look_at_changed(struct follower *follower, uint64_t now)
 {
 	pid_t pid = strangers__next_changed(&follower->strangers, now);
 
-	if (pid && !is_followed(follower, pid) && is_python(follower, pid))
+	if (pid && !is_followed(follower, pid) && is_python(follower, pid, false))
 		look_at(follower, pid);
 }
 
@@ -159,7 +165,7 @@ void follow_look_at_strangers(struct follower *follower, uint64_t until_ns)
 		if (follower->unseen.len)
 			look_at_unseen(follower);
 		else if (!is_followed(follower, pid))
-			follow_look(follower, pid);
+			look_at_stranger(follower, pid, true); /* it has just begun, or called exec */
 		now = follow_now_ns();
 	}
 	follower->retry_ns = min_u64(follower->retry_ns,

@@ -18,6 +18,8 @@ uint64_t follow_now_ns(void);
 /* When a pass that began then is to be made again: not at once, if it took long. */
 uint64_t follow_next_pass(uint64_t began_ns, uint64_t pause_ns);
 void follow_note_error(struct follower *follower, int err);
+/* There was no room for one. The next pass meets it again. */
+void follow_note_beyond(struct follower *follower);
 /* Are there to be more processes than were asked for? */
 bool follow_finds(const struct follower *follower);
 bool follow_is_tracked(const struct follower *follower, pid_t pid);
@@ -37,8 +39,11 @@ bool follow_wants_python(const struct process *process);
 void follow_judge_due(struct follower *follower, uint64_t now);
 /* What is to come of one that was just looked at. `was_python`: before that; `reason`: why it is none. */
 void follow_judge(struct follower *follower, struct process *process, bool was_python, const char *reason);
-/* By what it is now; after an exec it is asked again. */
-bool follow_is_wanted(const struct follower *follower, const struct process *process);
+/*
+ * By what it is now; after an exec it is asked again. 1, 0, or -errno: it is not known, as of one that has
+ * ended.
+ */
+int follow_is_wanted(const struct follower *follower, const struct process *process);
 
 /* --- follow_find.c --- */
 
@@ -54,6 +59,8 @@ void follow_look_for_new(struct follower *follower);
  * Python are not followed: they may be tens of thousands.
  */
 void follow_look_at_strangers(struct follower *follower, uint64_t until_ns);
+/* Tells the engine of one that it is not to sample yet, whatever is known of its target. 0 or -errno. */
+int follow_add_unattached(struct follower *follower, struct process *process);
 /* It has loaded something. */
 void follow_look(struct follower *follower, pid_t pid);
 /* Without a kernel side that tells: one that has, if there is any. */

@@ -8,9 +8,10 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "os/proc.h"
 
+#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define SCANS_MAX  8
 #define POLL_NS	   100000000ull
@@ -23,10 +24,15 @@ static int compare_pids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* One that is ending is in no cgroup any more, as far as its file tells; its end is told otherwise. */
 static void drop(struct follower *follower, struct process *process)
 {
+	uint64_t id;
+
+	if (proc__exec_id(process->pid, &id) == -ESRCH)
+		return;
 	log_dbg("follow", "process %d is not in the cgroup any more", process->pid);
-	follower->left++;
+	follower->left += process->python;
 	follower__exit(follower, process);
 }
 
@@ -75,13 +81,13 @@ static int scan_once(struct follower *follower)
 	struct cgroup_members members;
 	int err = scope__members(follower->config.scope, &members);
 
+	follower->beyond_now = 0;
 	if (err)
 		return err;
 	if (members.pids.len)
 		qsort(members.pids.items, members.pids.len, sizeof(*members.pids.items), compare_pids);
 	for (size_t i = 0; i < members.pids.len; i++)
-		if (members.pids.items[i] != getpid())
-			follower__add_found(follower, members.pids.items[i]);
+		follower__add_found(follower, members.pids.items[i]);
 	drop_others(follower, &members);
 	vec__free(&members.pids);
 	return 0;

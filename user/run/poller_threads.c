@@ -3,7 +3,6 @@
  * See poller_parts.h. The lanes of a process: one for each thread state of its interpreters' lists, and one for
  * each thread that has none. A lane lives until the lists no longer have it.
  */
-#include "base/util.h"
 #include "os/proc.h"
 #include "run/poller_parts.h"
 

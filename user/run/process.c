@@ -85,6 +85,18 @@ void process__update_command(struct process *process)
 	set_command(process, raw);
 }
 
+bool process__is_named_python(const struct process *process)
+{
+	size_t len = strcspn(process->raw_command, " ");
+	const char *slash = memrchr(process->raw_command, '/', len), *name = slash ?: process->raw_command;
+	char comm[64] = "";
+
+	if (!process->exited)
+		proc__task_comm(process->pid, process->pid, comm, sizeof(comm));
+	return memmem(name, process->raw_command + len - name, "python", strlen("python")) ||
+	       strstr(comm, "python");
+}
+
 /* Some are left for what is opened for a moment, or by the engine. */
 static int open_pidfd(struct process *process)
 {
@@ -227,7 +239,6 @@ enum py_attach_error process__attach(struct process *process, char *reason, size
 		if (process->no_slot)
 			disable_slot(&process->target);
 		log_target(process);
-		process->retries = 0;
 	}
 	if (result == PY_ATTACH_OK || result == PY_ATTACH_DENIED || result == PY_ATTACH_UNSUPPORTED)
 		process__update_command(process);
@@ -440,7 +451,7 @@ void process__add_reads(const struct process *process, struct remote_stats *sum)
 	remote_stats__add(sum, &process->target.remote.stats);
 }
 
-void process__release(struct process *process)
+void process__close(struct process *process)
 {
 	if (process->pidfd >= 0)
 		close(process->pidfd);
@@ -451,9 +462,4 @@ void process__release(struct process *process)
 	free_tails(process);
 	vec__free(&process->tails);
 	hmap__free(&process->tail_index);
-}
-
-void process__close(struct process *process)
-{
-	process__release(process);
 }

@@ -44,6 +44,7 @@ struct process {
 			 */
 	bool excluded;	  /* it is Python, but was not asked for */
 	bool unsupported; /* counted as that */
+	bool denied;	  /* ... and as that, whatever it calls exec of */
 	enum py_attach_error error; /* of the last attach; PY_ATTACH_GONE until the first one, and after an exec */
 	bool no_slot;	/* for tests: thread states are found by their lists only */
 	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
@@ -66,6 +67,7 @@ struct process {
 	uint64_t retry_ns;     /* not attached: when to try again */
 	uint64_t code_bytes;   /* ... that it had mapped when it was looked at and was no Python; 0: not looked at */
 	uint32_t retries;
+	uint32_t frameless; /* looks at which it was Python and had run no frame */
 	uint32_t execs;
 	uint64_t exited_ns;		/* when its end was noticed */
 	uint64_t samples;		/* in the profile */
@@ -108,6 +110,8 @@ void process__forget(struct process *process);
 struct tail_reader *process__tail_reader(struct process *process, py_addr tstate);
 /* It is not worth its memory; only for the one that was made last. */
 void process__drop_tail_reader(struct process *process, py_addr tstate);
+/* Is its program, or its main thread, called like a Python? Its arguments do not matter. */
+bool process__is_named_python(const struct process *process);
 /* What it is about to run; NULL at its end. */
 void process__set_command(struct process *process, char *const *argv);
 /* Look at its command line again, after an exec. */
@@ -119,5 +123,4 @@ void process__look_for_halt(struct process *process);
 /* Add what was read of it. */
 void process__add_reads(const struct process *process, struct remote_stats *sum);
 /* It has ended, and so has the use of all that was read of it. What it was and used stays known. */
-void process__release(struct process *process);
 void process__close(struct process *process);

@@ -112,7 +112,7 @@ bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*fo
 			continue;
 		}
 		if (process->over) {
-			process__release(process);
+			process__close(process);
 			process->exited_ns = 0;
 			process->over = false;
 			processes->kept++;

@@ -9,7 +9,6 @@
 #include "py/hint.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -347,7 +346,7 @@ static void format_found(const struct report *report, struct buf *out)
 	uint64_t reasons = report->denied + report->unsupported + report->unopened + report->excluded +
 			   report->ended_unknown;
 	/* One that was profiled as something else is among the reasons only. */
-	uint64_t others = max_u64(report->other_processes, reasons);
+	uint64_t others = max_u64(report->other_processes + report->unopened, reasons);
 	bool first = true;
 
 	if (report->going_on)

@@ -4,7 +4,6 @@
  */
 #include "run/report.h"
 
-#include "base/util.h"
 #include "os/proc.h"
 #include "base/json.h"
 

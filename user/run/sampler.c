@@ -14,6 +14,7 @@
 #include "os/proc.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <stdio.h>
@@ -447,15 +448,27 @@ static void close_events(struct sampler *sampler, size_t first, size_t end)
 	sampler->events.len = first + behind;
 }
 
-/* One for each cgroup, so that nobody else is interrupted. */
+/* -ENOENT for a timer may mean that, or that its hierarchy is not that of perf_event. */
+static bool is_removed(int cgroup)
+{
+	return faccessat(cgroup, "cgroup.procs", F_OK, 0) && errno == ENOENT;
+}
+
+/* One for each cgroup, so that nobody else is interrupted. All of them or none. */
 static int open_cpu_event(struct sampler *sampler, int cpu)
 {
+	size_t before = sampler->events.len;
 	int err = 0;
 
 	if (!sampler->cgroup_count)
 		return open_event(sampler, -1, cpu, 0);
-	for (size_t i = 0; i < sampler->cgroup_count && !err; i++)
+	for (size_t i = 0; i < sampler->cgroup_count && !err; i++) {
 		err = open_event(sampler, sampler->cgroups[i], cpu, PERF_FLAG_PID_CGROUP);
+		if (err == -ENOENT && is_removed(sampler->cgroups[i]))
+			err = 0;
+	}
+	if (err)
+		close_events(sampler, before, sampler->events.len);
 	return err;
 }
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static int add(struct scope *scope, struct cgroup cgroup)
 {
@@ -134,7 +135,7 @@ int scope__has(struct scope *scope, pid_t pid)
 	return err;
 }
 
-/* Of one of them. */
+/* Of one of them; we ourselves do not count. */
 static int add_members(struct scope *scope, const struct cgroup *cgroup, struct cgroup_members *sum)
 {
 	struct cgroup_members members;
@@ -144,7 +145,8 @@ static int add_members(struct scope *scope, const struct cgroup *cgroup, struct 
 	sum->cgroups += members.cgroups;
 	err = err ?: vec__reserve(&sum->pids, members.pids.len);
 	for (size_t i = 0; i < members.pids.len && !err; i++)
-		sum->pids.items[sum->pids.len++] = members.pids.items[i];
+		if (members.pids.items[i] != getpid())
+			sum->pids.items[sum->pids.len++] = members.pids.items[i];
 	vec__free(&members.pids);
 	return err;
 }

@@ -27,7 +27,7 @@ void scope__close(struct scope *scope);
 
 /* Is this process in it? 1, 0, or -errno: it is not known, as of one that has ended. */
 int scope__has(struct scope *scope, pid_t pid);
-/* All that are in it. 0 or -ENOMEM. Free with vec__free(&members->pids). */
+/* All that are in it but this process. 0 or -ENOMEM. Free with vec__free(&members->pids). */
 int scope__members(struct scope *scope, struct cgroup_members *members);
 /* Is there anybody? */
 bool scope__is_populated(struct scope *scope);

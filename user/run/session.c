@@ -21,6 +21,7 @@
 #define COLLECT_NS  (50 * MS) /* at most before signals and ends are looked for again */
 #define PROGRESS_NS (250 * MS)
 #define LOST_EXEC_NS (10 * MS)
+#define MOVED_NS     (100 * MS) /* between looks for cgroups that are new, if something was moved */
 #define CLOCK_TRIES  4
 #define HALTS_MAX    16 /* processes of which it is told whether something keeps them from running */
 
@@ -63,7 +64,7 @@ static void handle_sample(struct session *session, const struct pbp_sample *samp
 	/* Some time after the kernel side was told how to walk it: the record of another exec was lost. */
 	if (sample->status == PBP_STATUS_NO_TARGET) {
 		process = processes__find(&session->follower.processes, sample->tgid);
-		if (process && process->attached &&
+		if (process && process->attached && !process->exited &&
 		    engine__local_ns(&session->engine, sample->time_ns) > process->set_ns + LOST_EXEC_NS)
 			follower__exec(&session->follower, process);
 	}
@@ -72,6 +73,7 @@ static void handle_sample(struct session *session, const struct pbp_sample *samp
 static void handle_process(struct session *session, const struct pbp_process *record)
 {
 	session->news |= record->type != PBP_EXIT && record->type != PBP_FREED;
+	session->moved |= record->type == PBP_MOVED;
 	if (record->type == PBP_BIRTH)
 		engine__watch_threads(&session->engine);
 	else
@@ -231,7 +233,7 @@ static int next_timeout(const struct session *session, uint64_t now)
 		next = min_u64(next, session->end_ns);
 	if (session->config.progress)
 		next = min_u64(next, session->progress_ns);
-	next = min_u64(next, session->refresh_ns);
+	next = min_u64(next, session->moved ? session->moved_ns : session->refresh_ns);
 	next = min_u64(next, engine__next_ns(&session->engine, now));
 	if (next == UINT64_MAX)
 		return -1;
@@ -296,8 +298,10 @@ static bool is_over(struct session *session)
 }
 
 /* Of a service that was started again the cgroup is another one, for which there are no timers yet. */
-static void refresh_scope(struct session *session)
+static void refresh_scope(struct session *session, uint64_t now)
 {
+	session->moved = false;
+	session->moved_ns = now + MOVED_NS;
 	if (!session_has_scope(session) || !scope__refresh(&session->scope))
 		return;
 	if (engine__start_cgroups(&session->engine, session->scope.fds.items, session->scope.fds.len))
@@ -334,9 +338,11 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 		if (now >= session->refresh_ns) {
 			session->refresh_ns = now + SECOND;
 			engine__refresh(&session->engine);
-			refresh_scope(session);
+			refresh_scope(session, now);
 			look_for_halts(session);
 		}
+		if (session->moved && now >= session->moved_ns)
+			refresh_scope(session, now);
 		if (symbolizer__is_full(&session->symbolizer))
 			flush_caches(session);
 		if (session->config.progress && now >= session->progress_ns)

@@ -5,13 +5,11 @@
  * start; and the command is let go.
  */
 #include "base/log.h"
-#include "base/util.h"
 #include "run/session_parts.h"
 #include "run/signals.h"
 
 #include <errno.h>
 #include <malloc.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>

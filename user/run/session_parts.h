@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Inside a run: session.c (START HERE: opening, the loop), session_report.c (what is said of it).
+ * Inside a run: session_open.c (opening), session.c (START HERE: the loop), session_report.c (what is said of
+ * it).
  */
 #pragma once
 
@@ -26,6 +27,8 @@ struct session {
 	struct process *first;	/* that was asked for, or the command; NULL: none was */
 	int epoll_fd;
 	uint64_t start_ns, end_ns, progress_ns, refresh_ns;
+	uint64_t moved_ns; /* before then cgroups are not looked at for that */
+	bool moved;	   /* something was put into another cgroup since they were looked at */
 	uint32_t drains;
 	bool more, news, first_seen;
 	enum session_end end;

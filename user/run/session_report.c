@@ -2,12 +2,12 @@
 /*
  * The account of a run, as session.h has it: what the engine, the symbolizer and the processes have counted.
  */
-#include "base/log.h"
 #include "run/report.h"
 #include "run/session_parts.h"
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LOOKS_ENOUGH 10 /* at a process that has just started, to tell that it is no Python */
@@ -275,21 +275,13 @@ bool session__is_partial(const struct session *session)
 	return denied || follower->unsupported || follower->unopened;
 }
 
-static bool is_named_python(const struct process *process)
-{
-	size_t len = strcspn(process->raw_command, " ");
-	const char *slash = memrchr(process->raw_command, '/', len), *name = slash ?: process->raw_command;
-
-	return memmem(name, process->raw_command + len - name, "python", strlen("python"));
-}
-
 bool session__ended_too_soon(const struct session *session)
 {
 	const struct follower *follower = &session->follower;
 	const struct process *first = session->first;
 
 	return first && first->exited && !session__found_python(session) && !follower->denied &&
-	       !follower->unsupported && is_named_python(first) &&
+	       !follower->unsupported && process__is_named_python(first) &&
 	       (process__ended_unknown(first) || first->retries < LOOKS_ENOUGH);
 }
 

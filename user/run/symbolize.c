@@ -211,6 +211,8 @@ static uint32_t interp_frame(struct symbolizer *symbolizer, uint64_t id)
 {
 	char text[40];
 
+	if (symbolizer->profile->frames.frames.len >= FRAMES_MAX)
+		return symbolizer->beyond;
 	snprintf(text, sizeof(text), "[interpreter %lld]", (long long)id);
 	return special_frame(symbolizer, text);
 }
@@ -384,13 +386,15 @@ static uint32_t make_root(struct symbolizer *symbolizer, const struct process *p
 static uint64_t root_key(const struct symbolizer *symbolizer, const struct process *process,
 			 const struct pbp_sample *sample)
 {
-	uint64_t key = (uint64_t)process->serial << 32 | process->renamed, name[2];
+	bool is_named = process->container && process->container->name; /* it may come later */
+	uint64_t key = (uint64_t)process->serial << 32 | (process->renamed << 1 | is_named), name[2];
 
 	if (!symbolizer->by_thread)
 		return key;
 	/* The name too: tids are reused, and threads renamed. */
 	memcpy(name, sample->comm, sizeof(name));
-	return hmap_mix(hmap_mix(hmap_mix(key) ^ sample->tid) ^ name[0]) ^ hmap_mix(name[1]);
+	key = hmap_mix(hmap_mix(key ^ hmap_seed()) ^ sample->tid);
+	return hmap_mix(hmap_mix(key ^ name[0]) ^ name[1]);
 }
 
 static uint32_t root_of(struct symbolizer *symbolizer, const struct process *process,
