@@ -363,4 +363,5 @@ void follower__free(struct follower *follower)
 	processes__free(&follower->processes);
 	strangers__free(&follower->strangers);
 	vec__free(&follower->unseen);
+	vec__free(&follower->late);
 }

@@ -31,9 +31,15 @@ struct follow_config {
 
 #define FOLLOW_NAMED_MAX 4
 
+struct follow_number {
+	pid_t pid;
+	uint32_t looks;
+};
+
 struct follower {
 	struct follow_config config;
 	struct processes processes;
+	VEC(struct follow_number) late; /* without BPF: given out, and nobody's so far */
 	VEC(pid_t) unseen;	    /* found by a pass over everything, and not looked at yet */
 	struct strangers strangers; /* what called exec a moment ago; without BPF, what was no Python */
 	struct engine *engine; /* borrowed, as the next three */

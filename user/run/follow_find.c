@@ -100,16 +100,32 @@ void follow_look_for_execs(struct follower *follower)
 	}
 }
 
-static void look_at_number(struct follower *follower, pid_t pid)
+/* False: it is nobody's. */
+static bool look_at_number(struct follower *follower, pid_t pid)
 {
 	pid_t parent = pid == getpid() ? -ESRCH : tree__parent(pid);
 
 	if (parent < 0 || follow_is_tracked(follower, pid))
-		return;
+		return proc__process_of(pid) != 0;
 	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1 : follow_is_tracked(follower, parent))
 		follow_add(follower, pid, processes__find(&follower->processes, parent), 0, true);
 	else if (follower->config.all)
 		follow_watch(follower, pid);
+	return true;
+}
+
+/* A number is given out some time before the process is there. */
+static void look_at_late(struct follower *follower)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < follower->late.len; i++) {
+		struct follow_number late = follower->late.items[i];
+
+		if (!look_at_number(follower, late.pid) && ++late.looks < LATE_LOOKS)
+			follower->late.items[left++] = late;
+	}
+	follower->late.len = left;
 }
 
 void follow_look_for_new(struct follower *follower)
@@ -118,6 +134,7 @@ void follow_look_for_new(struct follower *follower)
 
 	if (!last && follower->polls % POLLS_UNTOLD == 0)
 		follower__scan(follower); /* a /proc that does not tell (subset=pid) */
+	look_at_late(follower);
 	if (last == first)
 		return;
 	if (last < first || last - first > NUMBERS_MAX) {
@@ -126,5 +143,6 @@ void follow_look_for_new(struct follower *follower)
 	}
 	follower->last_pid = last;
 	for (pid_t pid = first + 1; pid <= last; pid++)
-		look_at_number(follower, pid);
+		if (!look_at_number(follower, pid) && follower->late.len < NUMBERS_MAX)
+			follow_note_error(follower, vec__push(&follower->late, ((struct follow_number){pid, 0})));
 }
