@@ -16,6 +16,7 @@
 #define NUMBERS_MAX   4096 /* new ones that are looked at one by one */
 #define SCAN_NS	      250000000ull /* between passes over /proc, at least */
 #define SCANS_MAX     8
+#define LATE_LOOKS    4 /* at a number that is nobody's (yet) */
 
 static void find_all(struct follower *follower, const struct tree *tree)
 {
