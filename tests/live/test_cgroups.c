@@ -130,6 +130,31 @@ static void check_moves(const char *mount)
 	check(strstr(run->err, "1 process while profiled"), "it does not say that one left: %s", run->err);
 }
 
+/* Their time off the CPU, too: a thread that is in there sleeps for the whole time, and one that is not counts for
+ * nothing. */
+GROUP_TEST(cgroups, waits)
+{
+	static const char text[] = "import signal, time\n"
+				   "signal.alarm(100)\n"
+				   "def waits():\n"
+				   "    while True: time.sleep(0.05)\n"
+				   "print('ready', flush=True)\n"
+				   "waits()\n";
+	struct start start = {.python = pick("3.14", "debian"), .program = "waits.py", .text = text};
+	const char *group = make_group(unified_mount(), NULL);
+	struct target *member = target__start(&start), *stranger = target__start(&start);
+	struct run *run;
+
+	enter_group(group, member->pid);
+	run = service__run(
+		service__profiled(OPTIONS("-q", "--mode", "offcpu", "-d", "2", "--cgroup", group)));
+	check(run->code == 0, "exit code %d: %s", run->code, run->err);
+	/* Microseconds. */
+	check(stacks__with(&run->stacks, "waits") > 1700000 && stacks__with(&run->stacks, "waits") < 2200000,
+	      "it has waited for %llu us: %s", (unsigned long long)stacks__with(&run->stacks, "waits"), run->err);
+	check_absent(run, stranger);
+}
+
 GROUP_TEST(cgroups, moves)
 {
 	check_moves(unified_mount());
