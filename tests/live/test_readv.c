@@ -137,7 +137,7 @@ EACH_WITH_TABLE(readv, blocking)
 {
 	struct target *target = start(python, "chains.py");
 	struct run *run =
-		profile(target, .seconds = 2, .rate = "499", .args = {"--engine=readv", "--blocking"});
+		profile(target, .seconds = 3, .rate = "1999", .args = {"--engine=readv", "--blocking"});
 	double x = percent(run, stacks__with(&run->stacks, "x"));
 	double y = percent(run, stacks__with(&run->stacks, "y"));
 

@@ -59,11 +59,9 @@ void follow_retry_at(struct follower *follower, struct process *process, uint64_
 	follower->retry_ns = min_u64(follower->retry_ns, when);
 }
 
-uint64_t follow_next_pass(uint64_t began_ns, uint64_t pause_ns)
+uint64_t follow_next_pass(uint64_t began_cpu_ns, uint64_t pause_ns)
 {
-	uint64_t now = follow_now_ns();
-
-	return now + max_u64(pause_ns, (now - began_ns) * SHARE);
+	return follow_now_ns() + max_u64(pause_ns, (proc__own_cpu_ns() - began_cpu_ns) * SHARE);
 }
 
 int follower__take(struct follower *follower, struct process *process)
@@ -141,6 +139,7 @@ void follower__exit(struct follower *follower, struct process *process)
 		process->pidfd = -1;
 	}
 	processes__end(&follower->processes, process, follow_now_ns());
+	follow_number_is_free(follower, process->pid);
 }
 
 /* What its parent is, it is too: if it has called no exec since, as far as can be told. */
@@ -316,18 +315,20 @@ static void make_up_for_lost(struct follower *follower, uint64_t now)
 /* What the kernel side tells otherwise. */
 static void poll_processes(struct follower *follower, uint64_t now)
 {
+	uint64_t began_cpu_ns = proc__own_cpu_ns();
+
 	follow_look_for_execs(follower);
 	if (follow_finds(follower))
 		follow_look_for_new(follower);
 	if (now >= follower->cpu_ns) {
 		follower__update_cpu(follower);
 		follow_look_for_ends(follower);
-		follower->cpu_ns = follow_next_pass(now, CPU_NS);
+		follower->cpu_ns = follow_next_pass(began_cpu_ns, CPU_NS);
 	}
 	if (follower->config.scope)
 		follow_scope_poll(follower, now);
 	follow_look_at_changed(follower, now);
-	follower->poll_ns = follow_next_pass(now, POLL_NS);
+	follower->poll_ns = follow_next_pass(began_cpu_ns, POLL_NS);
 }
 
 void follower__turn(struct follower *follower, uint64_t now)

@@ -16,7 +16,8 @@
 #define NUMBERS_MAX   4096 /* new ones that are looked at one by one */
 #define SCAN_NS	      250000000ull /* between passes over /proc, at least */
 #define SCANS_MAX     8
-#define LATE_LOOKS    4 /* at a number that is nobody's (yet) */
+#define LATE_LOOKS    4 /* at a number that is nobody's (yet) ... */
+#define LATE_NUMBERS  16 /* ... if it is one of the last */
 
 static void find_all(struct follower *follower, const struct tree *tree)
 {
@@ -66,7 +67,7 @@ static void scan_tree(struct follower *follower)
 
 void follower__scan(struct follower *follower)
 {
-	uint64_t began_ns = follow_now_ns();
+	uint64_t began_cpu_ns = proc__own_cpu_ns();
 
 	if (!follow_finds(follower))
 		return;
@@ -75,7 +76,7 @@ void follower__scan(struct follower *follower)
 		follow_scope_scan(follower);
 	else
 		scan_tree(follower);
-	follower->scan_ns = follow_next_pass(began_ns, SCAN_NS);
+	follower->scan_ns = follow_next_pass(began_cpu_ns, SCAN_NS);
 }
 
 /* May it call exec any moment, so that it is to be looked at often? */
@@ -101,16 +102,18 @@ void follow_look_for_execs(struct follower *follower)
 	}
 }
 
-/* False: it is nobody's. */
+/* False: it is nobody's (yet), or a zombie's. */
 static bool look_at_number(struct follower *follower, pid_t pid)
 {
 	pid_t parent = pid == getpid() ? -ESRCH : tree__parent(pid);
 
 	if (parent < 0 || follow_is_tracked(follower, pid))
 		return proc__process_of(pid) != 0;
-	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1 : follow_is_tracked(follower, parent))
+	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1 : follow_is_tracked(follower, parent)) {
 		follow_add(follower, pid, processes__find(&follower->processes, parent), 0, true);
-	else if (follower->config.all)
+		return follow_is_tracked(follower, pid);
+	}
+	if (follower->config.all)
 		follow_watch(follower, pid);
 	return true;
 }
@@ -118,15 +121,30 @@ static bool look_at_number(struct follower *follower, pid_t pid)
 /* A number is given out some time before the process is there. */
 static void look_at_late(struct follower *follower)
 {
-	size_t left = 0;
+	size_t count = follower->late.len, left = 0;
 
-	for (size_t i = 0; i < follower->late.len; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct follow_number late = follower->late.items[i];
 
 		if (!look_at_number(follower, late.pid) && ++late.looks < LATE_LOOKS)
 			follower->late.items[left++] = late;
 	}
+	/* More may have come meanwhile. */
+	for (size_t i = count; i < follower->late.len; i++)
+		follower->late.items[left++] = follower->late.items[i];
 	follower->late.len = left;
+}
+
+static void look_again(struct follower *follower, pid_t pid)
+{
+	if (follower->late.len < NUMBERS_MAX)
+		follow_note_error(follower, vec__push(&follower->late, ((struct follow_number){pid, 0})));
+}
+
+void follow_number_is_free(struct follower *follower, pid_t pid)
+{
+	if (follow_finds(follower) && !follower->engine->sampler)
+		look_again(follower, pid);
 }
 
 void follow_look_for_new(struct follower *follower)
@@ -144,6 +162,6 @@ void follow_look_for_new(struct follower *follower)
 	}
 	follower->last_pid = last;
 	for (pid_t pid = first + 1; pid <= last; pid++)
-		if (!look_at_number(follower, pid) && follower->late.len < NUMBERS_MAX)
-			follow_note_error(follower, vec__push(&follower->late, ((struct follow_number){pid, 0})));
+		if (!look_at_number(follower, pid) && last - pid < LATE_NUMBERS)
+			look_again(follower, pid);
 }

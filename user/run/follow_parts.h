@@ -15,8 +15,11 @@
 /* --- follow.c --- */
 
 uint64_t follow_now_ns(void);
-/* When a pass that began then is to be made again: not at once, if it took long. */
-uint64_t follow_next_pass(uint64_t began_ns, uint64_t pause_ns);
+/*
+ * When a pass is to be made again that began when we had used so much CPU time: not at once, if it was long. By the wall
+ * clock it is long, too, when a target has the CPU.
+ */
+uint64_t follow_next_pass(uint64_t began_cpu_ns, uint64_t pause_ns);
 void follow_note_error(struct follower *follower, int err);
 /* There was no room for one. The next pass meets it again. */
 void follow_note_beyond(struct follower *follower);
@@ -51,6 +54,8 @@ int follow_is_wanted(const struct follower *follower, const struct process *proc
 void follow_look_for_execs(struct follower *follower);
 /* nor of new processes, but numbers have been given out. */
 void follow_look_for_new(struct follower *follower);
+/* A process has ended: its number may be given out again, which would be no new one. */
+void follow_number_is_free(struct follower *follower, pid_t pid);
 
 /* --- follow_look.c --- */
 
