@@ -336,11 +336,11 @@ LIVE_TEST(namespaces, pivoted_root)
 LIVE_TEST(namespaces, overlay_that_is_gone)
 {
 	static const char script[] =
-		"mount -t tmpfs tmpfs /mnt; mkdir /mnt/upper /mnt/work /mnt/root;"
-		"mount -t overlay overlay -o lowerdir=$1,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root;"
-		"cp $1$2 /mnt/root/usr/bin/server; shift 2; chroot /mnt/root /usr/bin/server \"$@\" &"
-		"until [ \"$(readlink /proc/$!/exe)\" = /mnt/root/usr/bin/server ]; do sleep 0.02; done;"
-		"rm /mnt/root/usr/bin/server; umount -l /mnt/root; umount -l /mnt; wait";
+		"mount -t tmpfs tmpfs /mnt; mkdir /mnt/upper /mnt/work /mnt/tree;"
+		"mount -t overlay overlay -o lowerdir=$1,upperdir=/mnt/upper,workdir=/mnt/work /mnt/tree;"
+		"cp $1$2 /mnt/tree/usr/bin/server; shift 2; chroot /mnt/tree /usr/bin/server \"$@\" &"
+		"until [ \"$(readlink /proc/$!/exe)\" = /mnt/tree/usr/bin/server ]; do sleep 0.02; done;"
+		"rm /mnt/tree/usr/bin/server; umount -l /mnt/tree; umount -l /mnt; wait";
 	struct target *target = start(pick("3.14", "debian"), "spin.py", .wrapper = WITH_MOUNTS(script));
 	struct target inside = *target;
 
@@ -352,10 +352,10 @@ LIVE_TEST(namespaces, overlay_that_is_gone)
 LIVE_TEST(namespaces, library_that_cannot_be_opened)
 {
 	static const char script[] =
-		"mount -t tmpfs tmpfs /mnt; mkdir /mnt/upper /mnt/work /mnt/root;"
-		"mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root;"
-		"chroot /mnt/root \"$0\" \"$@\" & until grep -q libpython /proc/$!/maps; do sleep 0.02; done;"
-		"umount -l /mnt/root; umount -l /mnt; wait";
+		"mount -t tmpfs tmpfs /mnt; mkdir /mnt/upper /mnt/work /mnt/tree;"
+		"mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/tree;"
+		"chroot /mnt/tree \"$0\" \"$@\" & until grep -q libpython /proc/$!/maps; do sleep 0.02; done;"
+		"umount -l /mnt/tree; umount -l /mnt; wait";
 	const struct python *python = pythons__find("3.12", "pyenv");
 	struct target *target;
 	char pid[16];

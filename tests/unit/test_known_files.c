@@ -29,7 +29,7 @@ Test(known_files, answers)
 	uint64_t first = known_question(1, "name", 0), second = known_question(1, "name", 1);
 
 	cr_assert(sh && ls && sh != ls);
-	cr_expect_eq(number_of("/proc/self/root/bin/sh"), sh, "by another way");
+	cr_expect_eq(number_of("/bin/../bin/sh"), sh, "by another way");
 	cr_expect(first != second && first != known_question(2, "name", 0) &&
 		  first != known_question(1, "names", 0) && first == known_question(1, "name", 0));
 	cr_expect(!known_files__recall(sh, first, &answer));

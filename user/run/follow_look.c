@@ -51,7 +51,7 @@ static void take_up(struct follower *follower, struct process *process, const ch
 	int err = follower__take(follower, process);
 
 	if (err) {
-		follower->err = follower->err ?: err;
+		follow_note_error(follower, err);
 		process__close(process);
 		free(process);
 		return;

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who is in a cgroup is asked of the kernel: of a process by its own file, which is exact
- * after a fork or a move that was told, and of all by the cgroups' lists, at the start, after records were
- * lost, and now and then where nobody tells.
+ * Who is in a cgroup is asked of the kernel: of a process by its own file, which is exact after a fork or a
+ * move that was told, and of all by the cgroups' lists, at the start, after records were lost, and now and then
+ * where nobody tells.
  */
 #include "run/follow_parts.h"
 
 #include "base/log.h"
-#include "base/util.h"
 #include "os/proc.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define SCANS_MAX  8
-#define POLL_NS	   100000000ull
-#define POLL_SHARE 20 /* of the time is spent on scans at most, one part in that many */
+#define SCANS_MAX 8
+#define POLL_NS	  100000000ull
 
 static int compare_pids(const void *a, const void *b)
 {
@@ -103,16 +101,15 @@ void follow_scope_scan(struct follower *follower)
 		before = follower->processes.items.len;
 		err = scan_once(follower);
 	} while (!err && follower->processes.items.len != before && ++scans < SCANS_MAX);
-	follower->err = follower->err ?: err;
+	follow_note_error(follower, err);
 }
 
 void follow_scope_poll(struct follower *follower, uint64_t now)
 {
-	uint64_t end;
+	uint64_t began_cpu_ns = proc__own_cpu_ns();
 
 	if (now < follower->scope_ns)
 		return;
 	follow_scope_scan(follower);
-	end = follow_now_ns();
-	follower->scope_ns = end + max_u64(POLL_NS, (end - min_u64(now, end)) * POLL_SHARE);
+	follower->scope_ns = follow_next_pass(began_cpu_ns, POLL_NS);
 }

@@ -511,7 +511,7 @@ int sampler__watch_cgroups(struct sampler *sampler, const int *fds, size_t count
 {
 	int err;
 
-	sampler__stop(sampler);
+	close_events(sampler, 0, sampler->events.len);
 	sampler->watches_cpus = false;
 	sampler->cgroups = fds;
 	sampler->cgroup_count = count;
