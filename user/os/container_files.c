@@ -5,6 +5,7 @@
  */
 #include "os/container_names.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "os/cgroup.h"
@@ -20,7 +21,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FILE_BYTES_MAX	    (16u << 20)
@@ -62,14 +62,6 @@ struct look {
 	bool over; /* it was too much */
 	int err;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
 
 static bool is_over(struct look *look)
 {

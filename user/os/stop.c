@@ -5,6 +5,8 @@
  */
 #include "os/stop.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,14 +17,6 @@
 #define WAIT_NS 5000000ull
 #define SPINS	20
 #define NAP_NS	20000
-
-static unsigned long long now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
 
 /* Has it stopped? Notes a signal that it stopped for. */
 static int take_stop(struct stopped_task *task)

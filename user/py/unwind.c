@@ -9,25 +9,17 @@
  */
 #include "py/unwind.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "py/unwind_parts.h"
 
 #include <errno.h>
-#include <time.h>
 
 #define ATTEMPTS      16
 #define MOVED_TRIES   3	 /* further readings to find out the line of a caller that was moving */
 #define TRIM_READINGS 64 /* readings after which what they did not need is not predicted any more */
 #define TRIM_BLOATED  4	 /* ... where that is much */
 #define PACED_CALLS   16 /* the pace of calls is a mean over so many */
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
 
 static void cover_field(size_t *end, uint32_t offset, size_t width)
 {

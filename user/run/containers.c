@@ -5,6 +5,7 @@
 #include "run/containers.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "base/util.h"
 #include "os/cgroup.h"
@@ -12,19 +13,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define SECOND	       1000000000ull
 #define CONTAINERS_MAX 16384
 #define NAMES_SHARE    100 /* of the time may be spent on reading names: one part in that many */
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * SECOND + time.tv_nsec;
-}
 
 static void read_names(struct containers *containers)
 {

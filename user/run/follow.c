@@ -5,6 +5,7 @@
  */
 #include "run/follow_parts.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "os/proc.h"
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MS	1000000ull
@@ -24,14 +24,6 @@
 #define SWEEP_NS  (SECOND / 2)
 #define CPU_NS	  (SECOND / 10) /* between looks at CPU times, without BPF */
 #define SHARE	  50 /* passes that are repeated take one part in this many of a CPU at most */
-
-uint64_t follow_now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * SECOND + time.tv_nsec;
-}
 
 bool follow_finds(const struct follower *follower)
 {
@@ -61,7 +53,7 @@ void follow_retry_at(struct follower *follower, struct process *process, uint64_
 
 uint64_t follow_next_pass(uint64_t began_cpu_ns, uint64_t pause_ns)
 {
-	return follow_now_ns() + max_u64(pause_ns, (proc__own_cpu_ns() - began_cpu_ns) * SHARE);
+	return now_ns() + max_u64(pause_ns, (proc__own_cpu_ns() - began_cpu_ns) * SHARE);
 }
 
 int follower__take(struct follower *follower, struct process *process)
@@ -87,7 +79,7 @@ int follower__set_target(struct follower *follower, struct process *process)
 {
 	int err = engine__set_target(follower->engine, process);
 
-	process->set_ns = follow_now_ns();
+	process->set_ns = now_ns();
 	if (!err && !process->inherited && !py_target__is_alive(&process->target))
 		follower__exec(follower, process);
 	return err;
@@ -122,7 +114,7 @@ void follower__exec(struct follower *follower, struct process *process)
 		engine__watch_threads(follower->engine);
 	process->retries = process->frameless = 0;
 	process->code_bytes = 0;
-	follow_retry_at(follower, process, follow_now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS));
+	follow_retry_at(follower, process, now_ns() + (process->asked_for ? STARTING_NS : RETRY_FIRST_NS));
 }
 
 void follower__exit(struct follower *follower, struct process *process)
@@ -138,7 +130,7 @@ void follower__exit(struct follower *follower, struct process *process)
 		close(process->pidfd);
 		process->pidfd = -1;
 	}
-	processes__end(&follower->processes, process, follow_now_ns());
+	processes__end(&follower->processes, process, now_ns());
 	follow_number_is_free(follower, process->pid);
 }
 
@@ -219,7 +211,7 @@ void follow_add(struct follower *follower, pid_t pid, struct process *parent, ui
 		process__inherit(process, parent, process->epoch);
 	else if (parent && epoch && parent->error == PY_ATTACH_NOT_PYTHON)
 		process->error = parent->error;
-	follow_retry_at(follower, process, follow_now_ns() + (is_new ? STARTING_NS : 0));
+	follow_retry_at(follower, process, now_ns() + (is_new ? STARTING_NS : 0));
 	process->retries = is_new ? 0 : RETRIES_QUICK; /* it has had the time to become what it is */
 	if (process->gone)
 		follower__exit(follower, process);

@@ -4,6 +4,7 @@
  */
 #include "run/follow_parts.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "os/proc.h"
@@ -175,7 +176,7 @@ void follow_judge(struct follower *follower, struct process *process, bool was_p
 		return;
 	}
 	if (!process->attached) {
-		schedule(follower, process, follow_now_ns(), reason);
+		schedule(follower, process, now_ns(), reason);
 		return;
 	}
 	if (follower->config.containers)
@@ -184,7 +185,7 @@ void follow_judge(struct follower *follower, struct process *process, bool was_p
 	err = follower__set_target(follower, process);
 	if (process->attached && follower->engine->sampler)
 		symbolizer__prime_tails(follower->symbolizer, process);
-	follow_note_error(follower, waits__find(follower->waits, process, follow_now_ns()));
+	follow_note_error(follower, waits__find(follower->waits, process, now_ns()));
 	if (err == -EBUSY)
 		log_warn("process %d: another profiler has set frame markers in it", process->pid);
 }
@@ -195,7 +196,7 @@ static void attach(struct follower *follower, struct process *process)
 	char reason[512];
 
 	if (!follow_has_new_code(process)) {
-		schedule(follower, process, follow_now_ns(), "");
+		schedule(follower, process, now_ns(), "");
 		return;
 	}
 	process__attach(process, reason, sizeof(reason));
@@ -233,7 +234,7 @@ void follow_judge_due(struct follower *follower, uint64_t now)
 			continue;
 		if (now >= process->retry_ns && !is_late) {
 			attach(follower, process);
-			is_late = follow_now_ns() - now > TURN_NS;
+			is_late = now_ns() - now > TURN_NS;
 		}
 		if (follow_wants_python(process))
 			follower->retry_ns = min_u64(follower->retry_ns, process->retry_ns);

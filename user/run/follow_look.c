@@ -5,6 +5,7 @@
  */
 #include "run/follow_parts.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "os/proc.h"
 
@@ -127,7 +128,7 @@ void follow_look(struct follower *follower, pid_t pid)
 	    process->error == PY_ATTACH_UNSUPPORTED)
 		return;
 	process->code_bytes = 0;
-	follow_retry_at(follower, process, min_u64(process->retry_ns, follow_now_ns() + LOOK_NS));
+	follow_retry_at(follower, process, min_u64(process->retry_ns, now_ns() + LOOK_NS));
 }
 
 void follow_look_at_changed(struct follower *follower, uint64_t now)
@@ -140,7 +141,7 @@ void follow_look_at_changed(struct follower *follower, uint64_t now)
 
 void follow_watch(struct follower *follower, pid_t pid)
 {
-	uint64_t due_ns = follow_now_ns() + EXEC_NS;
+	uint64_t due_ns = now_ns() + EXEC_NS;
 
 	strangers__watch(&follower->strangers, pid, due_ns);
 	follower->retry_ns = min_u64(follower->retry_ns, due_ns);
@@ -158,7 +159,7 @@ static void look_at_unseen(struct follower *follower)
 
 void follow_look_at_strangers(struct follower *follower, uint64_t until_ns)
 {
-	uint64_t now = follow_now_ns();
+	uint64_t now = now_ns();
 	pid_t pid = 0;
 
 	while (now < until_ns && (follower->unseen.len || (pid = strangers__next_due(&follower->strangers, now)))) {
@@ -166,7 +167,7 @@ void follow_look_at_strangers(struct follower *follower, uint64_t until_ns)
 			look_at_unseen(follower);
 		else if (!is_followed(follower, pid))
 			look_at_stranger(follower, pid, true); /* it has just begun, or called exec */
-		now = follow_now_ns();
+		now = now_ns();
 	}
 	follower->retry_ns = min_u64(follower->retry_ns,
 				     follower->unseen.len ? 0 : strangers__due_ns(&follower->strangers));

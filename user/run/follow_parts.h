@@ -14,7 +14,6 @@
 
 /* --- follow.c --- */
 
-uint64_t follow_now_ns(void);
 /*
  * When a pass is to be made again that began when we had used so much CPU time: not at once, if it was long. By the wall
  * clock it is long, too, when a target has the CPU.

@@ -6,6 +6,7 @@
  */
 #include "run/poller.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "os/proc.h"
 #include "os/task.h"
@@ -28,14 +29,6 @@
 #define NICE	      (-10)
 #define RECORD_NS     100 /* what the caller needs for each record: all of a run take it half a period at most */
 #define BATCH_LEAST   12
-
-uint64_t poller_now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * SECOND + time.tv_nsec;
-}
 
 uint64_t poller_next_random(struct poller *poller)
 {
@@ -118,13 +111,13 @@ int poller__add(struct poller *poller, struct process *process)
 	err = unwinder__init(&polled->unwinder, &process->target);
 	polled->unwinder.use_marker =
 		poller->config.frame_marker && process->target.offsets.thread_last_profiled != PY_ABSENT;
-	err = err ?: poller_refresh(poller, polled, poller_now_ns()) ?:
+	err = err ?: poller_refresh(poller, polled, now_ns()) ?:
 	      poller_check_markers(polled) ?:
 	      vec__push(&poller->processes, polled);
 	if (err)
 		free_polled(poller, polled);
 	else
-		poller_begin_credit(poller, polled, poller_now_ns());
+		poller_begin_credit(poller, polled, now_ns());
 	return err;
 }
 
@@ -136,7 +129,7 @@ void poller__remove(struct poller *poller, const struct process *process)
 		struct polled *polled = poller->processes.items[i];
 
 		if (polled->process == process) {
-			poller_settle_credit(poller, polled, poller_now_ns());
+			poller_settle_credit(poller, polled, now_ns());
 			free_polled(poller, polled);
 		} else {
 			poller->processes.items[kept++] = polled;
@@ -380,7 +373,7 @@ static bool sleep_until(uint64_t when)
 
 int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn record, void *context)
 {
-	uint64_t now = poller_now_ns();
+	uint64_t now = now_ns();
 	int err = 0;
 
 	poller->record = record;
@@ -405,14 +398,14 @@ int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn recor
 			if (poller->config.rate_hz < SPIN_RATE_HZ && wake - now > WAIT_LEAST_NS &&
 			    !sleep_until(wake))
 				break;
-			now = poller_now_ns();
+			now = now_ns();
 			continue;
 		}
 		skip_missed(poller, now);
 		err = poller->config.empty ? 0 : tick(poller, now);
 		poller->slot++;
 		next_slot(poller);
-		now = poller_now_ns();
+		now = now_ns();
 	}
 	return err ?: poller->records;
 }

@@ -92,7 +92,6 @@ struct poller {
 
 /* poller.c */
 
-uint64_t poller_now_ns(void);
 uint64_t poller_next_random(struct poller *poller);
 
 /* poller_threads.c: the lanes as the threads are now; those that are gone are dropped. 0 or -errno. */

@@ -3,6 +3,7 @@
  * See poller_parts.h. The lanes of a process: one for each thread state of its interpreters' lists, and one for
  * each thread that has none. A lane lives until the lists no longer have it.
  */
+#include "base/clock.h"
 #include "os/proc.h"
 #include "run/poller_parts.h"
 
@@ -45,7 +46,7 @@ static int add_lane(struct polled *polled, const struct py_thread *thread, pid_t
 	lane->probe.fd = -1;
 	lane->tid = tid;
 	lane->found = true;
-	lane->found_ns = poller_now_ns();
+	lane->found_ns = now_ns();
 	if (thread) {
 		lane->has_stack = true;
 		thread_stack__init(&lane->stack, thread);

@@ -6,6 +6,7 @@
  */
 #include "run/sampler.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "base/vec.h"
@@ -24,7 +25,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -169,14 +169,6 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 						      : sampler_frame_budget(config->rate_hz);
 	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus_end);
 	bpf_map__set_max_entries(skel->maps.events, ring_bytes(config));
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
 }
 
 /*

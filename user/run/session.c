@@ -4,6 +4,7 @@
  * with in follow.c; where samples come from is the engine's business, and what becomes of them the
  * symbolizer's.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "run/session_parts.h"
@@ -25,22 +26,12 @@
 #define CLOCK_TRIES  4
 #define HALTS_MAX    16 /* processes of which it is told whether something keeps them from running */
 
-static uint64_t clock_ns(clockid_t clock)
+uint64_t session_now_realtime_ns(void)
 {
 	struct timespec time;
 
-	clock_gettime(clock, &time);
+	clock_gettime(CLOCK_REALTIME, &time);
 	return time.tv_sec * SECOND + time.tv_nsec;
-}
-
-uint64_t session_now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
-uint64_t session_now_realtime_ns(void)
-{
-	return clock_ns(CLOCK_REALTIME);
 }
 
 /* --- records --- */
@@ -48,7 +39,7 @@ uint64_t session_now_realtime_ns(void)
 /* In the words of a shell that asked for the time before it started us: seconds since 1970. */
 static void log_first_sample(struct session *session, const struct pbp_sample *sample)
 {
-	uint64_t ago_ns = session_now_ns() - engine__local_ns(&session->engine, sample->time_ns);
+	uint64_t ago_ns = now_ns() - engine__local_ns(&session->engine, sample->time_ns);
 
 	session->first_seen = true;
 	log_dbg("session", "first sample at %.6f", (session_now_realtime_ns() - ago_ns) / 1e9);
@@ -168,7 +159,7 @@ static void flush_caches(struct session *session)
 			engine__set_target(&session->engine, process);
 	}
 	drain_all(session);
-	session->err = session->err ?: waits__tell(&session->waits, session_now_ns());
+	session->err = session->err ?: waits__tell(&session->waits, now_ns());
 	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
 	symbolizer__forget(&session->symbolizer, NULL);
 	for (size_t i = 0; i < processes->items.len; i++) {
@@ -269,9 +260,9 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 	session->signal = signals__take(&wants_snapshot);
 	if (wants_snapshot) {
 		drain(session, 0);
-		tell_waits(session, session_now_ns());
+		tell_waits(session, now_ns());
 		if (snapshot) {
-			session->profile.duration_ns = session_now_ns() - session->start_ns;
+			session->profile.duration_ns = now_ns() - session->start_ns;
 			follower__update_cpu(&session->follower);
 			session_account(session);
 			snapshot(context);
@@ -322,9 +313,9 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 			epoll_wait(session->epoll_fd, events, ARRAY_SIZE(events), next_timeout(session, now));
 		bool stop = false;
 
-		now = session_now_ns();
+		now = now_ns();
 		collect(session, collect_until(session, now));
-		now = session_now_ns();
+		now = now_ns();
 		for (int i = 0; i < count; i++) {
 			if (events[i].data.u64 == SESSION_WATCH_SIGNAL)
 				stop = handle_signals(session, snapshot, context);
@@ -360,13 +351,13 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 
 static void stop_sampling(struct session *session, enum session_end end)
 {
-	uint64_t before, now = session_now_ns();
+	uint64_t before, now = now_ns();
 
 	/* Both at one moment, as near as can be: something else may come between. */
 	for (int i = 0; i < CLOCK_TRIES; i++) {
 		before = now;
 		follower__update_cpu(&session->follower);
-		now = session_now_ns();
+		now = now_ns();
 		if (now - before < MS / 4)
 			break;
 	}

@@ -4,6 +4,7 @@
  * is told; what was asked for is attached to, or, where more is to be found than that, only watched; timers
  * start; and the command is let go.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "run/session_parts.h"
 #include "run/signals.h"
@@ -323,7 +324,7 @@ static enum session_error start_process(struct session *session, struct process 
 {
 	int err = engine__add(&session->engine, process);
 
-	process->set_ns = session_now_ns();
+	process->set_ns = now_ns();
 	if (!err && process->attached && !py_target__is_alive(&process->target))
 		follower__exec(&session->follower, process);
 	if (process->attached && session->engine.sampler)
@@ -375,7 +376,7 @@ static void start_clocks(struct session *session)
 {
 	const struct processes *processes = &session->follower.processes;
 
-	session->start_ns = session_now_ns();
+	session->start_ns = now_ns();
 	waits__start(&session->waits, session->start_ns);
 	for (size_t i = 0; i < processes->items.len && session->symbolizer.cpu_is_known; i++) {
 		process__update_cpu(processes->items.items[i]);

@@ -43,7 +43,6 @@ bool session_has_scope(const struct session *session);
 /* Are processes to be found, beside those that were asked for? */
 bool session_follows(const struct session *session);
 
-uint64_t session_now_ns(void);
 uint64_t session_now_realtime_ns(void);
 /* Bring what the profile's metadata says of the run up to date. */
 void session_account(struct session *session);
