@@ -1,10 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Between symbolize.c, which finds the node of a sample, and symbolize_share.c, which adds its time to it.
+ * For run/symbolize*.c only: symbolize.c (START HERE: records, samples, bounds), symbolize_stacks.c (frames and
+ * paths), symbolize_roots.c (what stands above them), symbolize_tails.c (deep stacks), symbolize_share.c (what a
+ * sample adds).
  */
 #pragma once
 
 #include "run/symbolize.h"
+
+#define SYMBOLIZE_FRAMES_MAX (1u << 20) /* of the profile: distinct functions and lines */
+
+/* --- symbolize.c --- */
+
+/* Ids of frames that are no functions. UINT32_MAX: out of memory. */
+uint32_t symbolize_frame_named(struct symbolizer *symbolizer, enum frame_kind kind, const char *text);
+uint32_t symbolize_special(struct symbolizer *symbolizer, const char *text);
+
+/* --- symbolize_stacks.c --- */
+
+/* The first use of a process in a batch. */
+void symbolize_begin(struct symbolizer *symbolizer, struct process *process);
+/* The stacks that are to be resolved: first those that have come once more. NULL: no more. */
+struct stack *symbolize_unresolved(const struct symbolizer *symbolizer, size_t number);
+/* Resolves them. 0 or -ENOMEM. */
+int symbolize_stacks(struct symbolizer *symbolizer);
+/* Frame id of a code object at an instruction; `approximate`: where it was at some time before. */
+uint32_t symbolize_frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
+			    uint64_t instr, bool approximate);
+/* ... of a raw frame; UINT32_MAX for one that is not to be shown. *code_index: PY_CODE_NONE if it has none. */
+uint32_t symbolize_raw_frame(struct symbolizer *symbolizer, struct process *process,
+			     const struct pbp_frame *raw, uint32_t *code_index);
+
+/* --- symbolize_roots.c --- */
+
+/* The node that stacks of this sample's process and thread begin at; TRIE_FULL. */
+uint32_t symbolize_root(struct symbolizer *symbolizer, const struct process *process,
+			const struct pbp_sample *sample);
+
+/* --- symbolize_tails.c --- */
+
+/* The node that the frames of a deep stack hang from; TRIE_FULL. */
+uint32_t symbolize_tail(struct symbolizer *symbolizer, const struct stack *stack,
+			const struct pbp_sample *sample, uint32_t root);
+
+/* --- symbolize_share.c --- */
 
 /* Is it left out of the profile? `stack` may be NULL. */
 bool symbolize_is_hidden(const struct symbolizer *symbolizer, struct stack *stack,
