@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Loading, timers, ring buffer. The timers are perf events of the software CPU clock with a fixed period: on
- * the thread of a process that has one, so that nobody else is interrupted; on the CPUs as soon as there are
- * several (bpf/pybpfprof.bpf.c, skip_tick).
+ * Loading, ring buffer. Its timers are in a file of their own (run/timers.h).
  */
 #include "run/sampler.h"
 
@@ -10,20 +8,16 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "base/vec.h"
-#include "os/cpus.h"
 #include "os/kernel_types.h"
 #include "os/proc.h"
+#include "run/timers.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -33,7 +27,6 @@
 #include "pybpfprof.skel.h"
 
 #define DRAIN_BYTES    (2u << 20) /* handed over at once */
-#define CPUS_MAX       65536
 #define THREADS_MAX	 8192	    /* whose switches are watched: 512 bytes each ... */
 #define THREADS_FOLLOWED 32768	    /* ... and where processes are followed */
 #define RING_BYTES_MIN (512u << 10)
@@ -50,18 +43,11 @@ struct sampler {
 	struct ring_buffer *ring;
 	struct bpf_program *program;	    /* of ticks; NULL: there are none */
 	struct bpf_program *switch_program; /* the same of switches */
-	uint64_t period_ns;
-	int cpus;	/* that there can be ... */
-	size_t cpus_end; /* ... whose numbers are all less than this */
-	bool watches_cpus;
-	const int *cgroups; /* that the timers on CPUs tick for, if there are any; borrowed */
-	size_t cgroup_count;
-	bool *watched;	   /* CPUs that have a timer; it goes when the CPU does */
-	bool *online_now;  /* working memory of the same size */
+	struct timers timers;
+	int cpus; /* that there can be */
 	uint64_t clock_ahead_ns; /* what our clock has more than the kernel side's, modulo 2^64 */
 	int stats_fd;	   /* while it is open the kernel times BPF programs; -1 = not measured */
 	uint64_t *per_cpu; /* one value a CPU, to read counters into */
-	VEC(int) events;
 	size_t drained, drained_bytes; /* of the drain in progress */
 	sampler_record_fn record;
 	void *context;
@@ -167,7 +153,7 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 		bpf_map__set_max_entries(skel->maps.targets, SAMPLER_TARGETS_MAX);
 	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES)
 						      : sampler_frame_budget(config->rate_hz);
-	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->cpus_end);
+	bpf_map__set_max_entries(skel->maps.scratch_memory, sampler->timers.cpus_end);
 	bpf_map__set_max_entries(skel->maps.events, ring_bytes(config));
 }
 
@@ -209,41 +195,6 @@ static void log_program(const struct sampler *sampler, const struct bpf_program 
 			sampler__max_frames(sampler));
 }
 
-/* A timer on a thread (cpu -1), or on a CPU: for all (tid -1), or with the flag for a cgroup, by its
- * descriptor. */
-static int open_event(struct sampler *sampler, int tid, int cpu, unsigned long flags)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = sampler->period_ns,
-		.exclude_idle = 1,
-		.disabled = 1,
-	};
-	int fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC | flags);
-	int err = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) ||
-	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
-		err = -errno;
-	err = err ?: vec__push(&sampler->events, fd);
-	if (err)
-		close(fd);
-	return err;
-}
-
-/* It may be refused though programs may be loaded. On a thread it would take patches of the kernel's code. */
-static int try_timer(struct sampler *sampler)
-{
-	int err = sampler->program ? open_event(sampler, -1, sched_getcpu(), 0) : 0;
-
-	sampler__stop(sampler);
-	return err;
-}
-
 static int load(struct sampler *sampler, const struct sampler_config *config, char *reason,
 		size_t reason_size)
 {
@@ -272,12 +223,14 @@ static int load(struct sampler *sampler, const struct sampler_config *config, ch
 		goto out;
 	log_program(sampler, sampler->program);
 	log_program(sampler, sampler->switch_program);
+	if (sampler->program)
+		sampler->timers.program_fd = bpf_program__fd(sampler->program);
 	step = "find the pid namespace";
 	err = find_namespaces(sampler);
 	if (err)
 		goto out;
 	step = "put a timer on a CPU";
-	err = try_timer(sampler);
+	err = timers__try(&sampler->timers);
 	if (err)
 		goto out;
 	step = "attach to sched_process_exec";
@@ -329,15 +282,12 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 	if (config->follow)
 		raise_priority();
 	sampler->stats_fd = config->measure ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
-	sampler->period_ns = 1000000000ull / config->rate_hz;
 	sampler->cpus = libbpf_num_possible_cpus();
 	if (sampler->cpus < 1)
 		sampler->cpus = 1;
-	sampler->cpus_end = max_u64(min_u64(cpus__end(), CPUS_MAX), sampler->cpus);
 	sampler->per_cpu = calloc(sampler->cpus, sizeof(*sampler->per_cpu));
-	sampler->watched = calloc(2 * sampler->cpus_end, sizeof(*sampler->watched));
-	sampler->online_now = sampler->watched + sampler->cpus_end;
-	err = sampler->per_cpu && sampler->watched ? load(sampler, config, reason, reason_size) : -ENOMEM;
+	err = timers__init(&sampler->timers, 1000000000ull / config->rate_hz, sampler->cpus);
+	err = err ?: sampler->per_cpu ? load(sampler, config, reason, reason_size) : -ENOMEM;
 	if (err) {
 		sampler__close(sampler);
 		return err;
@@ -361,9 +311,7 @@ void sampler__stop(struct sampler *sampler)
 		detach(&skel->links.on_switch_bounded);
 		detach(&skel->links.on_waking);
 	}
-	for (size_t i = 0; i < sampler->events.len; i++)
-		close(sampler->events.items[i]);
-	sampler->events.len = 0;
+	timers__stop(&sampler->timers);
 }
 
 void sampler__close(struct sampler *sampler)
@@ -371,13 +319,12 @@ void sampler__close(struct sampler *sampler)
 	if (!sampler)
 		return;
 	sampler__stop(sampler);
-	vec__free(&sampler->events);
+	timers__free(&sampler->timers);
 	ring_buffer__free(sampler->ring);
 	pybpfprof_bpf__destroy(sampler->skel);
 	if (sampler->stats_fd >= 0)
 		close(sampler->stats_fd);
 	free(sampler->per_cpu);
-	free(sampler->watched);
 	free(sampler);
 }
 
@@ -427,124 +374,24 @@ int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate,
 	return bpf_map_update_elem(fd, &key, witnesses, BPF_ANY) ? -errno : 0;
 }
 
-/* Close the timers from `first` to before `end`. */
-static void close_events(struct sampler *sampler, size_t first, size_t end)
-{
-	size_t behind = sampler->events.len - end;
-
-	for (size_t i = first; i < end; i++)
-		close(sampler->events.items[i]);
-	if (behind)
-		memmove(sampler->events.items + first, sampler->events.items + end,
-			behind * sizeof(*sampler->events.items));
-	sampler->events.len = first + behind;
-}
-
-/* -ENOENT for a timer may mean that, or that its hierarchy is not that of perf_event. */
-static bool is_removed(int cgroup)
-{
-	return faccessat(cgroup, "cgroup.procs", F_OK, 0) && errno == ENOENT;
-}
-
-/* One for each cgroup, so that nobody else is interrupted. All of them or none. */
-static int open_cpu_event(struct sampler *sampler, int cpu)
-{
-	size_t before = sampler->events.len;
-	int err = 0;
-
-	if (!sampler->cgroup_count)
-		return open_event(sampler, -1, cpu, 0);
-	for (size_t i = 0; i < sampler->cgroup_count && !err; i++) {
-		err = open_event(sampler, sampler->cgroups[i], cpu, PERF_FLAG_PID_CGROUP);
-		if (err == -ENOENT && is_removed(sampler->cgroups[i]))
-			err = 0;
-	}
-	if (err)
-		close_events(sampler, before, sampler->events.len);
-	return err;
-}
-
-/* Timers on the CPUs that are online and have none. 0 or -errno. */
-static int open_cpu_events(struct sampler *sampler)
-{
-	bool *online = sampler->online_now, *watched = sampler->watched;
-	int err = cpus__online(online, sampler->cpus_end);
-
-	for (size_t cpu = 0; cpu < sampler->cpus_end && !err; cpu++) {
-		if (online[cpu] && !watched[cpu])
-			err = open_cpu_event(sampler, cpu);
-		if (err == -ENODEV) /* it has just gone */
-			err = online[cpu] = 0;
-		watched[cpu] = online[cpu] && !err;
-	}
-	return err;
-}
-
 int sampler__watch_cpus(struct sampler *sampler)
 {
-	size_t on_threads = sampler->events.len;
-	int err;
-
-	if (sampler->watches_cpus || !sampler->program)
-		return 0;
-	memset(sampler->watched, 0, sampler->cpus_end);
-	err = open_cpu_events(sampler);
-	if (err) {
-		close_events(sampler, on_threads, sampler->events.len);
-		return err;
-	}
-	sampler->watches_cpus = true;
-	__atomic_store_n(&sampler->skel->bss->cpu_ticks, 1, __ATOMIC_SEQ_CST);
-	close_events(sampler, 0, on_threads);
-	return 0;
+	return timers__watch_cpus(&sampler->timers, &sampler->skel->bss->cpu_ticks);
 }
 
 int sampler__watch_cgroups(struct sampler *sampler, const int *fds, size_t count)
 {
-	int err;
-
-	close_events(sampler, 0, sampler->events.len);
-	sampler->watches_cpus = false;
-	sampler->cgroups = fds;
-	sampler->cgroup_count = count;
-	err = sampler__watch_cpus(sampler);
-	if (!err || !count)
-		return err;
-	/* Their hierarchy is not that of perf_event, or they are too many. */
-	log_dbg("sampler", "timers for whoever runs, since there can be none for the cgroups: %s",
-		strerror(-err));
-	sampler->cgroup_count = 0;
-	return sampler__watch_cpus(sampler);
+	return timers__watch_cgroups(&sampler->timers, fds, count, &sampler->skel->bss->cpu_ticks);
 }
 
 int sampler__refresh_cpus(struct sampler *sampler)
 {
-	return sampler->watches_cpus ? open_cpu_events(sampler) : 0;
-}
-
-/* Does the process have one thread, and which? 0 or -errno; *tid is 0 if there are several. */
-static int only_thread(pid_t pid, pid_t *tid)
-{
-	struct proc_tasks tasks = {0};
-	int err = proc__tasks(pid, &tasks);
-
-	*tid = !err && tasks.tids.len == 1 ? tasks.tids.items[0] : 0;
-	vec__free(&tasks.tids);
-	return err;
+	return timers__refresh(&sampler->timers);
 }
 
 int sampler__attach(struct sampler *sampler, pid_t pid)
 {
-	pid_t tid, again;
-	int err = only_thread(pid, &tid);
-
-	if (!sampler->program)
-		return err;
-	if (err || !tid || sampler->watches_cpus)
-		return err ?: sampler__watch_cpus(sampler);
-	/* Looked at again, since a thread that it starts from now on is told by the kernel side. */
-	err = open_event(sampler, tid, -1, 0) ?: only_thread(pid, &again);
-	return err || again == tid ? err : sampler__watch_cpus(sampler);
+	return timers__attach(&sampler->timers, pid, &sampler->skel->bss->cpu_ticks);
 }
 
 int sampler__fd(const struct sampler *sampler)
