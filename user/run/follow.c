@@ -119,6 +119,8 @@ void follower__exec(struct follower *follower, struct process *process)
 
 void follower__exit(struct follower *follower, struct process *process)
 {
+	bool lives = process__lives(process); /* and is none of ours any more */
+
 	if (process->exited)
 		return;
 	process->cpu_known |= process__update_cpu(process);
@@ -131,7 +133,8 @@ void follower__exit(struct follower *follower, struct process *process)
 		process->pidfd = -1;
 	}
 	processes__end(&follower->processes, process, now_ns());
-	follow_number_is_free(follower, process->pid);
+	if (!lives)
+		follow_number_is_free(follower, process->pid);
 }
 
 /* What its parent is, it is too: if it has called no exec since, as far as can be told. */
