@@ -16,7 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define READY_S	   60 /* a debug build on a busy machine */
@@ -320,6 +323,26 @@ void target__end(struct target *target)
 {
 	kill(target->pid, SIGKILL);
 	check(child__wait(target->child, 10), "it does not end");
+}
+
+pid_t start_stopped(const struct python *python, const char *code)
+{
+	char path[64];
+	int status;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "/usr/bin/python3.%d", python->minor);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (chroot(python->root) || chdir("/") || ptrace(PTRACE_TRACEME, 0, 0, 0))
+			_exit(126);
+		execl(path, path, "-c", code, NULL);
+		_exit(127);
+	}
+	check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status), "it does not stop at its exec");
+	check(!ptrace(PTRACE_DETACH, pid, 0, SIGSTOP), "it cannot be let go");
+	return pid;
 }
 
 size_t marked_lines(const char *program, const char *mark, unsigned int *out, size_t max)

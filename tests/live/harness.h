@@ -90,6 +90,8 @@ struct target {
 struct target *target__start(const struct start *how);
 /* For a test that starts one after the other: what still ran would take the next one's CPU time. */
 void target__end(struct target *target);
+/* A Python of a root, stopped before it has run one instruction: SIGCONT lets it go. The caller ends it. */
+pid_t start_stopped(const struct python *python, const char *code);
 
 /* The numbers of the program's lines that are marked with a comment: "HOT". */
 size_t marked_lines(const char *program, const char *mark, unsigned int *out, size_t max);

@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -599,17 +597,8 @@ LIVE_TEST(doctor, one_that_is_starting)
 	struct child *child;
 	struct run *run;
 	int status;
-	pid_t pid = fork();
+	pid_t pid = start_stopped(python, "import time; time.sleep(60)");
 
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (chroot(python->root) || chdir("/") || ptrace(PTRACE_TRACEME, 0, 0, 0))
-			_exit(126);
-		execl("/usr/bin/python3.15", "python3.15", "-c", "import time; time.sleep(60)", NULL);
-		_exit(127);
-	}
-	check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status), "it does not stop at its exec");
-	check(!ptrace(PTRACE_DETACH, pid, 0, SIGSTOP), "it cannot be let go");
 	snprintf(text, sizeof(text), "%d", pid);
 	child = profiler("doctor", "-p", text);
 	pause_for(0.5);

@@ -148,17 +148,8 @@ STATE_TEST(stopped_at_its_start)
 	const struct python *python = pick("3.14", "debian");
 	struct run *run;
 	int status;
-	pid_t pid = fork();
+	pid_t pid = start_stopped(python, "pass");
 
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (chroot(python->root) || chdir("/") || ptrace(PTRACE_TRACEME, 0, 0, 0))
-			_exit(126);
-		execl("/usr/bin/python3.14", "python3.14", "-c", "pass", NULL);
-		_exit(127);
-	}
-	check(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status), "it does not stop at its exec");
-	check(!ptrace(PTRACE_DETACH, pid, 0, SIGSTOP), "it cannot be let go");
 	await_state(pid, 'T');
 	run = profiler_run("-p", number(pid), "-d", "0.3");
 	kill(pid, SIGKILL);
