@@ -222,7 +222,7 @@ static void add_profile(struct encoder *encoder)
 	protobuf__number(encoder->out, PROFILE_PERIOD, profile->period_ns);
 	protobuf__number(encoder->out, PROFILE_TIME_NANOS, profile->start_realtime_ns);
 	protobuf__number(encoder->out, PROFILE_DURATION_NANOS, profile->duration_ns);
-	protobuf__number(encoder->out, PROFILE_DEFAULT_SAMPLE_TYPE, literal_id(encoder, "cpu"));
+	protobuf__number(encoder->out, PROFILE_DEFAULT_SAMPLE_TYPE, literal_id(encoder, timed ? "time" : "cpu"));
 	encoder->text.len = 0;
 	words__metadata(&encoder->text, profile, &encoder->view);
 	protobuf__number(encoder->out, PROFILE_COMMENT,

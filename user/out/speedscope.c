@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The file format of speedscope (https://www.speedscope.app/file-format-schema.json), which other viewers
- * read, too: one "sampled" profile, where a sample is a distinct stack and its weight the CPU time of all
+ * read, too: one "sampled" profile, where a sample is a distinct stack and its weight the time of all
  * samples of it. They stand in no order of time. "pybpfprof" holds the metadata; viewers leave unknown keys
  * alone.
  */
@@ -87,9 +87,10 @@ static int add_file(struct buf *buf, const struct profile *profile, const struct
 	words__metadata(buf, profile, view);
 	buf__adds(buf, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
 	add_frames(buf, view, profile->strings);
-	buf__adds(buf,
-		  "]},\n\"profiles\":[{\"type\":\"sampled\",\"name\":\"CPU time\",\"unit\":\"nanoseconds\",\n"
-		  "\"startValue\":0,\"endValue\":");
+	buf__addf(buf,
+		  "]},\n\"profiles\":[{\"type\":\"sampled\",\"name\":\"%s\",\"unit\":\"nanoseconds\",\n"
+		  "\"startValue\":0,\"endValue\":",
+		  profile->unit == PROFILE_TIME ? "time" : "CPU time");
 	buf__add_number(buf, profile__ns(profile, profile__total(profile)));
 	buf__adds(buf, ",\n\"samples\":[");
 	err = add_samples(buf, profile, view, false);

@@ -232,7 +232,7 @@ function describeRun() {
 	const title = [run.command, processes].filter(Boolean).join(" · ");
 	document.title = $("title").textContent = title || "Flame graph";
 	$("summary").textContent = [counted(run.samples, "samples"),
-		`${profile.time(profile.total[0])} of CPU time`,
+		`${profile.time(profile.total[0])}${profile.unit.name === "samples" ? " of CPU time" : ""}`,
 		run.duration_s && `in ${run.duration_s.toFixed(1)} s`, run.rate_hz && `at ${run.rate_hz} Hz`,
 		run.engine && `${run.engine} engine`, run.start].filter(Boolean).join(" · ");
 	if (run.lost)
