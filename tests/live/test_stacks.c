@@ -163,7 +163,8 @@ static void check_deep(const struct python *python, const char *depth, size_t fr
 EACH_PYTHON(deep, five_thousand)
 {
 	check_deep(python, "5000", 5000, NULL);
-	check_deep(python, "5000", 5000, "64");
+	if (!by_readv())
+		check_deep(python, "5000", 5000, "64");
 }
 
 EACH_KIND(deep, twenty_thousand)
@@ -188,6 +189,12 @@ static bool is_deepchurn(const struct stack *stack)
 	       stack__count(stack, "f") == stack->len - 1 - start;
 }
 
+/* Of two runs the second has fewer frames walked in the kernel; there is none with the readv engine. */
+static int runs(void)
+{
+	return by_readv() ? 1 : 2;
+}
+
 static void check_marks(const struct run *run)
 {
 	uint64_t marked = 0;
@@ -202,7 +209,7 @@ EACH_PYTHON(deep, going_down_and_up)
 {
 	struct target *target = start(python, "deepchurn.py");
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < runs(); i++) {
 		struct run *run = i ? profile(target, .args = {"--kernel-frames", "64"}) : profile(target);
 
 		check_each_stack(run, is_deepchurn, "<module> and up to 701 f");
@@ -221,7 +228,7 @@ EACH_PYTHON(deep, two_ends)
 {
 	struct target *target = start(python, "deepends.py");
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < runs(); i++) {
 		struct run *run =
 			i ? profile_fast(target, .args = {"--kernel-frames", "64"}) : profile_fast(target);
 
