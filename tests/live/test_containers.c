@@ -195,7 +195,7 @@ GROUP_TEST(containers, told_apart)
 	service = service__profiled(
 		OPTIONS("-q", "-a", "-d", "2", "--by", "container", "--report", path, "--comm", "python3*"));
 	run = service__run(service);
-	check_profile(run, 0);
+	check_profile_of_all(run);
 	check(stacks__with(&run->stacks, "[host]") > 10, "host: %s", run->err);
 	check(strstr(run->err, "container  web;1 \\x1b[31m (0123456789ab): 1 process") &&
 		      strstr(run->err, "container  012398765432 (unnamed):") &&

@@ -28,7 +28,7 @@ LIVE_TEST(lifecycle, late_library_somewhere)
 	struct target *target = start_embed(pick("3.12", "pyenv"), false, "late", OPTIONS("3"));
 	struct run *run = service__run(service__profiled(OPTIONS("-q", "-a", "-d", "5")));
 
-	check_profile(run, 0);
+	check_profile_of_all(run);
 	check_spin(run, target->pid);
 }
 
@@ -385,7 +385,7 @@ LIVE_TEST(lifecycle, ends_in_silence)
 	write_file(path, "def brief(): sum(range(10**6))\nbrief()\n");
 	child__start(&(struct child_config){.argv = argv, .group = true});
 	run = service__run(service__profiled(OPTIONS("-q", "-a", "-d", "3")));
-	check_profile(run, 0);
+	check_profile_of_all(run);
 	check(!strstr(run->err, "warning") && !strstr(run->err, "error"), "it says: %s", run->err);
 	check(processes_with(run, "brief") > 3 || by_readv(), "%zu are in the profile: %s",
 	      processes_with(run, "brief"), run->err);
