@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Writes a recording (out/record.h) while it is sampled: a sink. What has been flushed is in the file, so that
+ * whatever happens to the program, that much can be read.
+ */
+#pragma once
+
+#include "agg/profile.h"
+#include "agg/sink.h"
+#include "out/record_reader.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct recorder;
+
+struct recorder_config {
+	const struct profile *profile; /* that the samples' nodes are of; borrowed; its metadata are written */
+	const char *mode;	       /* "cpu", ... */
+	const char *host;
+	struct record_apart apart;
+	uint64_t start_ns; /* CLOCK_MONOTONIC at profile->start_realtime_ns */
+	/* All that is written, in order. 0 or -errno, after which nothing more comes. */
+	int (*write)(void *context, const void *bytes, size_t len);
+	void *context;
+};
+
+/* 0 or -ENOMEM. Nothing is written before the first flush. */
+int recorder__new(struct recorder **out, const struct recorder_config *config);
+struct sink *recorder__sink(struct recorder *recorder);
+/* Bytes written to this file. */
+uint64_t recorder__bytes(const struct recorder *recorder);
+/* What failed: 0 or -errno. */
+int recorder__error(const struct recorder *recorder);
+/* The file is whole with this; after it nothing is taken any more. 0 or -errno. */
+int recorder__end(struct recorder *recorder);
+/* The same, and what is taken next begins another file, that can be read by itself. 0 or -errno. */
+int recorder__restart(struct recorder *recorder);
+void recorder__free(struct recorder *recorder);
