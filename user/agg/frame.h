@@ -28,6 +28,12 @@ struct frame {
 	bool wait;	  /* FRAME_SPECIAL: what the thread waited for in the function above, "[sleep]" */
 };
 
+/* Does it stand above stacks, rather than in them? */
+static inline bool frame__is_root(const struct frame *frame)
+{
+	return frame->kind == FRAME_PROCESS || frame->kind == FRAME_THREAD || frame->kind == FRAME_CONTAINER;
+}
+
 struct frame_table {
 	VEC(struct frame) frames;
 	struct hmap index;  /* hash of the frame -> first id + 1 of a chain */

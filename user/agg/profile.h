@@ -28,6 +28,7 @@ struct profile {
 	uint64_t samples;   /* taken, whatever their stack says; waits are among them */
 	uint64_t period_ns; /* CPU time that one sample on the CPU stands for; 0: weights are samples */
 	uint64_t start_realtime_ns;
+	uint64_t start_ns; /* the same moment by CLOCK_MONOTONIC */
 	uint64_t duration_ns;
 	const char *command; /* what was profiled, already escaped; borrowed from the session */
 	struct account account;

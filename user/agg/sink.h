@@ -32,17 +32,17 @@ enum {
 struct sink_process {
 	uint64_t key; /* no other one has it */
 	uint32_t pid;
-	char *command;
-	char *root;	 /* what stands above its stacks where processes are told apart ... */
-	char *container; /* ... and where containers are; "": they were not looked up */
+	const char *command;
+	const char *root;	 /* what stands above its stacks where processes are told apart ... */
+	const char *container; /* ... and where containers are; "": they were not looked up */
 };
 
 struct sink_thread {
 	uint64_t key;
 	const struct sink_process *process;
 	uint32_t tid;
-	char *name;
-	char *root; /* as above, where threads are told apart */
+	const char *name;
+	const char *root; /* as above, where threads are told apart */
 };
 
 struct sink_sample {

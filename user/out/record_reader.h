@@ -33,7 +33,8 @@ struct record_thread {
 
 struct record_sample {
 	int64_t time_ns;    /* since the start: when it was taken; of a wait, when it, or this part of it, began */
-	uint64_t weight_ns; /* what it stands for; of a wait, its length, and of others like it that were not walked */
+	uint64_t weight_ns; /* what it stands for */
+	uint64_t length_ns; /* of a wait; its weight is more if others were not walked. 0: it is no wait */
 	uint32_t thread;    /* index, RECORD_NONE: of none */
 	uint32_t node;	    /* of reader->stacks */
 	uint32_t state;	    /* SINK_* */
@@ -58,6 +59,7 @@ struct record_reader {
 	struct record_apart apart;
 	uint32_t host;	   /* string */
 	uint64_t samples;  /* that were read, those that go on not counted */
+	uint64_t total_ns; /* ... and their weights */
 	bool ended;	   /* it is whole */
 	const char *fault; /* why it could not be read to its end; static; NULL: it could, or that is not known yet */
 	struct record_stream *stream; /* private */

@@ -19,7 +19,6 @@ struct recorder_config {
 	const char *mode;	       /* "cpu", ... */
 	const char *host;
 	struct record_apart apart;
-	uint64_t start_ns; /* CLOCK_MONOTONIC at profile->start_realtime_ns */
 	/* All that is written, in order. 0 or -errno, after which nothing more comes. */
 	int (*write)(void *context, const void *bytes, size_t len);
 	void *context;

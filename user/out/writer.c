@@ -14,6 +14,7 @@ static const struct writer *const writers[] = {
 	&speedscope_writer,
 	&pprof_writer,
 	&jsonl_writer,
+	&pbp_writer,
 	NULL,
 };
 

@@ -16,6 +16,7 @@ struct writer {
 	const char *const *suffixes; /* NULL-terminated, longest match wins, e.g. ".collapsed" */
 	const char *help;	     /* one line */
 	bool binary;		     /* refused on a terminal */
+	bool streams;		     /* a run is written while it is sampled (out/recorder.h) */
 	/* Append the whole file to buf. Returns 0 or -errno. */
 	int (*write)(const struct profile *profile, enum group_by group, struct buf *buf);
 };
@@ -33,6 +34,7 @@ extern const struct writer pstats_writer;
 extern const struct writer speedscope_writer;
 extern const struct writer pprof_writer;
 extern const struct writer jsonl_writer;
+extern const struct writer pbp_writer;
 
 /*
  * One -o of the command line. Opened before sampling starts, so that an unwritable path is told at once. A

@@ -22,6 +22,8 @@
 #define COLLECT_NS  (50 * MS) /* at most before signals and ends are looked for again */
 #define PROGRESS_NS (250 * MS)
 #define LOST_EXEC_NS (10 * MS)
+#define FLUSH_NS     (800 * MS) /* what is flushed was taken some time before, and all is to take a second */
+#define FLUSH_SHARE  20	       /* of the time at most 1 in so many goes into that */
 #define MOVED_NS     (100 * MS) /* between looks for cgroups that are new, if something was moved */
 #define CLOCK_TRIES  4
 #define HALTS_MAX    16 /* processes of which it is told whether something keeps them from running */
@@ -182,14 +184,36 @@ static uint64_t cpu_ns(const struct session *session)
 	return session->follower.cpu_unknown || !session->symbolizer.cpu_is_known ? 0 : sum;
 }
 
-/* Those that are not over count as far as they have come. */
-static void tell_waits(struct session *session, uint64_t now)
+/* Those that are not over count as far as they have come. `last`: as symbolizer__settle. */
+static void tell_waits(struct session *session, uint64_t now, bool last)
 {
 	session->err = session->err ?: waits__tell(&session->waits, now);
 	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
 	if (!session->waits.end_ns) /* else it stands as at the end */
 		follower__update_cpu(&session->follower);
-	waits__settle(&session->waits, cpu_ns(session));
+	waits__settle(&session->waits, cpu_ns(session), last);
+}
+
+/* What is said of the run is what the samples come to that the sinks have. */
+static void flush_sinks(struct session *session, uint64_t now)
+{
+	uint64_t done;
+
+	if (session->waits.sampler)
+		tell_waits(session, now, false);
+	session->profile.duration_ns = now - session->start_ns;
+	session_account(session);
+	for (struct sink *sink = session->symbolizer.sink; sink; sink = sink->next)
+		sink->flush(sink);
+	done = now_ns();
+	session->flush_ns = done + max_u64(FLUSH_NS, (done - now) * FLUSH_SHARE);
+}
+
+void session__give_samples(struct session *session, struct sink *sink)
+{
+	sink->next = session->symbolizer.sink;
+	session->symbolizer.sink = sink;
+	session->flush_ns = session->start_ns + FLUSH_NS;
 }
 
 /* --- the loop --- */
@@ -225,7 +249,7 @@ static int next_timeout(const struct session *session, uint64_t now)
 	if (session->config.progress)
 		next = min_u64(next, session->progress_ns);
 	next = min_u64(next, session->moved ? session->moved_ns : session->refresh_ns);
-	next = min_u64(next, engine__next_ns(&session->engine, now));
+	next = min_u64(next, min_u64(session->flush_ns, engine__next_ns(&session->engine, now)));
 	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)min_u64((next - now + MS - 1) / MS, 1u << 30);
@@ -260,7 +284,9 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 	session->signal = signals__take(&wants_snapshot);
 	if (wants_snapshot) {
 		drain(session, 0);
-		tell_waits(session, now_ns());
+		tell_waits(session, now_ns(), !session->symbolizer.sink);
+		if (session->symbolizer.sink)
+			flush_sinks(session, now_ns());
 		if (snapshot) {
 			session->profile.duration_ns = now_ns() - session->start_ns;
 			follower__update_cpu(&session->follower);
@@ -336,6 +362,8 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 			refresh_scope(session, now);
 		if (symbolizer__is_full(&session->symbolizer))
 			flush_caches(session);
+		if (now >= session->flush_ns)
+			flush_sinks(session, now);
 		if (session->config.progress && now >= session->progress_ns)
 			show_progress(session, now);
 		if (stop)
@@ -366,7 +394,7 @@ static void stop_sampling(struct session *session, enum session_end end)
 	look_for_halts(session);
 	engine__stop(&session->engine);
 	drain_all(session);
-	tell_waits(session, now);
+	tell_waits(session, now, true);
 	session->end = end;
 	session_account(session);
 	session->profile.account.end = session_end_text(session);

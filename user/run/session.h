@@ -7,6 +7,7 @@
 #pragma once
 
 #include "agg/profile.h"
+#include "agg/sink.h"
 #include "base/buf.h"
 #include "base/vec.h"
 #include "os/filter.h"
@@ -42,6 +43,7 @@ struct session_config {
 	enum sampler_program program;
 	bool no_slot; /* find thread states by their lists only */
 	bool by_thread;
+	bool gives_samples; /* session__give_samples will be called */
 	bool blocking;	   /* readv: stop threads while they are read */
 	bool frame_marker; /* readv: use the frame marker of 3.15 */
 	bool stats;	   /* the report tells of reads and caches */
@@ -69,6 +71,11 @@ struct session;
 
 /* Attach. On failure the reason has been logged and nothing is left attached. */
 enum session_error session__open(struct session **out, const struct session_config *config);
+
+/* Before it is run: a sink that gets every sample by itself, and is flushed in time. Borrowed. */
+void session__give_samples(struct session *session, struct sink *sink);
+/* Are processes, containers told apart? That they may be is known from open on. */
+bool session__is_by_process(const struct session *session);
 
 /*
  * Sample until the end. `snapshot` is called on SIGUSR1, with the profile as it is then; may be NULL. From

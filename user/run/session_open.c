@@ -48,6 +48,11 @@ static bool tells_containers(const struct session *session)
 	       session_has_scope(session);
 }
 
+bool session__is_by_process(const struct session *session)
+{
+	return by_process(session);
+}
+
 /* --- opening --- */
 
 static enum session_error open_command(struct session *session)
@@ -77,7 +82,7 @@ static enum session_error open_basics(struct session *session)
 	session->symbolizer.hide_idle = session->config.hide_idle;
 	session->waits.symbolizer = &session->symbolizer;
 	session->waits.processes = &follower->processes;
-	session->waits.want_names = session->config.by_thread;
+	session->waits.want_names = session->config.by_thread || session->config.gives_samples;
 	session->profile.period_ns = 1000000000ull / session->config.rate_hz;
 	session->profile.unit = session->config.mode == ENGINE_CPU ? PROFILE_SAMPLES : PROFILE_TIME;
 	follower->waits = &session->waits;
@@ -94,6 +99,7 @@ static enum session_error open_basics(struct session *session)
 	follower->strings = session->profile.strings;
 	follower->epoll_fd = session->epoll_fd;
 	session->symbolizer.by_container = session->config.by == SESSION_BY_CONTAINER;
+	session->symbolizer.knows_containers = tells_containers(session);
 	return SESSION_OK;
 }
 
@@ -184,7 +190,7 @@ static enum session_error open_engine(struct session *session)
 					      .rate_hz = config->rate_hz,
 					      .kernel_frames = config->kernel_frames,
 					      .program = config->program,
-					      .want_names = config->by_thread,
+					      .want_names = config->by_thread || config->gives_samples,
 					      .measure = log_enabled(LOG_DBG),
 					      .follow = session_follows(session),
 					      .tell_execs = config->all,
@@ -406,6 +412,8 @@ enum session_error session__open(struct session **out, const struct session_conf
 	malloc_trim(0);
 	start_clocks(session);
 	session->profile.start_realtime_ns = session_now_realtime_ns();
+	session->profile.start_ns = session->start_ns;
+	session->flush_ns = UINT64_MAX;
 	session->profile.command = session->first ? session->first->command : "";
 	*out = session;
 	return SESSION_OK;

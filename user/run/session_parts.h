@@ -27,6 +27,7 @@ struct session {
 	struct process *first;	/* that was asked for, or the command; NULL: none was */
 	int epoll_fd;
 	uint64_t start_ns, end_ns, progress_ns, refresh_ns;
+	uint64_t flush_ns; /* when sinks are to be flushed; UINT64_MAX: there are none */
 	uint64_t moved_ns; /* before then cgroups are not looked at for that */
 	bool moved;	   /* something was put into another cgroup since they were looked at */
 	uint32_t drains;

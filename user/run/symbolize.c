@@ -239,6 +239,7 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 {
 	struct process *process = processes__find(symbolizer->processes, sample->tgid);
 	struct stack *stack = sample->stack_id ? find_stack(symbolizer, sample->stack_id) : NULL;
+	const struct symbolize_counts before = symbolizer->counts;
 	uint32_t node;
 
 	if (!process)
@@ -259,8 +260,7 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 		return;
 	}
 	symbolize_begin(symbolizer, process);
-	if (!share->counted)
-		count_state(&symbolizer->counts, sample, share->reason != WAIT_NONE);
+	count_state(&symbolizer->counts, sample, share->reason != WAIT_NONE);
 	node = symbolize_root(symbolizer, process, sample);
 	if (node != TRIE_FULL)
 		node = node_of_sample(symbolizer, stack, sample, node);
@@ -268,7 +268,10 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 		node = symbolizer->pruned;
 		symbolizer->counts.pruned++;
 	}
-	symbolize_add_share(symbolizer, node, share);
+	node = symbolize_add_share(symbolizer, node, share);
+	symbolize_give(symbolizer, process, sample, share, node, &before);
+	if (share->counted)
+		symbolizer->counts = before; /* it has been, with its first share */
 	symbolizer->profile->samples += !share->counted;
 	process->samples += !share->counted;
 }
@@ -373,4 +376,9 @@ void symbolizer__free(struct symbolizer *symbolizer)
 	estimate__free(&symbolizer->estimate);
 	hmap__free(&symbolizer->roots);
 	hmap__free(&symbolizer->tail_nodes);
+	symbolize_forget_threads(symbolizer);
+	vec__free(&symbolizer->threads);
+	vec__free(&symbolizer->sink_process_items);
+	hmap__free(&symbolizer->sink_threads);
+	hmap__free(&symbolizer->sink_processes);
 }

@@ -8,6 +8,7 @@
 
 #include "agg/estimate.h"
 #include "agg/profile.h"
+#include "agg/sink.h"
 #include "base/hmap.h"
 #include "base/vec.h"
 #include "os/wait.h"
@@ -80,10 +81,12 @@ struct shared_sample {
 
 struct symbolizer {
 	struct profile *profile;	 /* borrowed */
+	struct sink *sink;		 /* list, borrowed: gets each sample; NULL: none; set by the caller */
 	struct sampler *sampler;	 /* borrowed; told which frames to look at in tails */
 	struct processes *processes;	 /* borrowed */
 	bool by_process, by_thread;	 /* roots of the trie */
 	bool by_container;		 /* ... instead of the process; set by the caller */
+	bool knows_containers;		 /* it is looked up which one a process is in; set by the caller */
 	bool hide_idle;			 /* leave out waits for work; set by the caller, as the next one */
 	bool cpu_is_known; /* time on the CPU is, in sum (symbolizer__settle): samples only share it out */
 	struct hmap stack_index;	 /* id -> index in stacks */
@@ -96,6 +99,9 @@ struct symbolizer {
 	struct hmap wait_frames;	   /* reason << 32 | system call -> frame id */
 	struct estimate estimate;
 	struct hmap roots;		/* root_key() of a sample -> trie node */
+	struct hmap sink_threads, sink_processes; /* key -> index in ... */
+	VEC(struct sink_thread) threads;	  /* as the sinks know them; their texts are owned */
+	VEC(struct sink_process *) sink_process_items; /* owned */
 	struct hmap tail_nodes;		/* hash of a tail and its root -> trie node */
 	VEC(struct tail_use) tails;	/* the tails of this batch */
 	/* special frames */
@@ -129,8 +135,11 @@ int symbolizer__take_share(struct symbolizer *symbolizer, const struct pbp_sampl
 /* Is it there, taken and not forgotten? */
 bool symbolizer__has_stack(const struct symbolizer *symbolizer, uint64_t id);
 
-/* Share out what is known in sum only: by kind, since the beginning. */
-void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS]);
+/*
+ * Share out what is known in sum only: by kind, since the beginning. Of what there was no sample yet, there may still
+ * be one, unless it is the `last` time.
+ */
+void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], bool last);
 
 /* The kind of estimates of time on the CPU; smaller ones are those of waits. */
 #define SYMBOLIZE_CPU_KIND (ESTIMATE_KINDS - 1)

@@ -2,10 +2,11 @@
 /*
  * For run/symbolize*.c only: symbolize.c (START HERE: records, samples, bounds), symbolize_stacks.c (frames and
  * paths), symbolize_roots.c (what stands above them), symbolize_tails.c (deep stacks), symbolize_share.c (what a
- * sample adds).
+ * sample adds), symbolize_sink.c (samples one by one).
  */
 #pragma once
 
+#include "run/containers.h"
 #include "run/symbolize.h"
 
 #define SYMBOLIZE_FRAMES_MAX (1u << 20) /* of the profile: distinct functions and lines */
@@ -33,6 +34,18 @@ uint32_t symbolize_raw_frame(struct symbolizer *symbolizer, struct process *proc
 
 /* --- symbolize_roots.c --- */
 
+/* All that one of these texts has in it: none is cut. */
+#define SYMBOLIZE_ROOT_TEXT                                                                                  \
+	(sizeof(((struct process *)0)->raw_command) + CONTAINER_CALLED_BYTES + PIDNS_TEXT + 32)
+
+/* What stands above stacks, where it is told apart. Valid UTF-8. */
+void symbolize_process_text(const struct process *process, char text[SYMBOLIZE_ROOT_TEXT]);
+void symbolize_container_text(const struct process *process, char text[SYMBOLIZE_ROOT_TEXT]);
+void symbolize_thread_text(const struct process *process, const struct pbp_sample *sample,
+			   char text[SYMBOLIZE_ROOT_TEXT]);
+/* What is another one when they are. */
+uint64_t symbolize_process_key(const struct process *process);
+uint64_t symbolize_thread_key(const struct process *process, const struct pbp_sample *sample);
 /* The node that stacks of this sample's process and thread begin at; TRIE_FULL. */
 uint32_t symbolize_root(struct symbolizer *symbolizer, const struct process *process,
 			const struct pbp_sample *sample);
@@ -48,4 +61,14 @@ uint32_t symbolize_tail(struct symbolizer *symbolizer, const struct stack *stack
 /* Is it left out of the profile? `stack` may be NULL. */
 bool symbolize_is_hidden(const struct symbolizer *symbolizer, struct stack *stack,
 			 const struct sample_share *share);
-void symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const struct sample_share *share);
+/* The node that it was added to. */
+uint32_t symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const struct sample_share *share);
+
+/* --- symbolize_sink.c --- */
+
+/* A sample that was added to a node; `before`: the counts before that. */
+void symbolize_give(struct symbolizer *symbolizer, const struct process *process, const struct pbp_sample *sample,
+		    const struct sample_share *share, uint32_t node, const struct symbolize_counts *before);
+/* Extras were settled as that; of some there was no sample, so that they belong to no thread. */
+void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], uint32_t rest);
+void symbolize_forget_threads(struct symbolizer *symbolizer);

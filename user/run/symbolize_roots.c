@@ -1,67 +1,91 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See symbolize_parts.h. Processes, containers and threads, as far as they are told apart: what stands above
- * the frames.
+ * the frames. Names that the kernel has may be any bytes.
  */
 #include "run/symbolize_parts.h"
 
 #include "base/utf8.h"
-#include "run/containers.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define ROOTS_MAX 65536 /* in the cache */
 
-/* Names that the kernel has may be any bytes. */
-static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, enum frame_kind kind, char *text)
+static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, enum frame_kind kind,
+			    const char *text)
 {
 	uint32_t frame;
 
 	/* Each process and thread has a name of its own. */
 	if (symbolizer->profile->frames.frames.len >= SYMBOLIZE_FRAMES_MAX)
 		return TRIE_FULL;
-	utf8_repair(text);
 	frame = symbolize_frame_named(symbolizer, kind, text);
 	return frame == UINT32_MAX ? TRIE_FULL : trie__child(&symbolizer->profile->trie, parent, frame);
+}
+
+void symbolize_process_text(const struct process *process, char text[SYMBOLIZE_ROOT_TEXT])
+{
+	const struct container *container = process->container;
+	char number[PIDNS_TEXT];
+
+	snprintf(text, SYMBOLIZE_ROOT_TEXT, "process %s (%s%s%s)", process__number(process, number),
+		 process->raw_command, container ? ", container " : "", container ? container->called : "");
+	utf8_repair(text);
+}
+
+void symbolize_container_text(const struct process *process, char text[SYMBOLIZE_ROOT_TEXT])
+{
+	const struct container *container = process->container;
+
+	snprintf(text, SYMBOLIZE_ROOT_TEXT, "%s%s", container ? "container " : "[host]",
+		 container ? container->raw_label : "");
+	utf8_repair(text);
+}
+
+void symbolize_thread_text(const struct process *process, const struct pbp_sample *sample,
+			   char text[SYMBOLIZE_ROOT_TEXT])
+{
+	pid_t inner_tid = process->inner_pid ? pidns__inner_tid(process->pid, sample->tid) : 0;
+	char number[PIDNS_TEXT];
+
+	snprintf(text, SYMBOLIZE_ROOT_TEXT, "thread %s (%.16s)", pidns__text(number, sample->tid, inner_tid),
+		 sample->comm);
+	utf8_repair(text);
 }
 
 static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process,
 			  const struct pbp_sample *sample)
 {
-	pid_t inner_tid = process->inner_pid ? pidns__inner_tid(process->pid, sample->tid) : 0;
-	const struct container *container = process->container;
 	uint32_t node = TRIE_ROOT;
-	/* All that a name has in it: none is cut. */
-	char text[sizeof(process->raw_command) + CONTAINER_CALLED_BYTES + PIDNS_TEXT + 32], number[PIDNS_TEXT];
+	char text[SYMBOLIZE_ROOT_TEXT];
 
 	if (symbolizer->by_container) {
-		snprintf(text, sizeof(text), "%s%s", container ? "container " : "[host]",
-			 container ? container->raw_label : "");
+		symbolize_container_text(process, text);
 		node = child_named(symbolizer, node, FRAME_CONTAINER, text);
 	} else if (symbolizer->by_process) {
-		snprintf(text, sizeof(text), "process %s (%s%s%s)", process__number(process, number),
-			 process->raw_command, container ? ", container " : "",
-			 container ? container->called : "");
+		symbolize_process_text(process, text);
 		node = child_named(symbolizer, node, FRAME_PROCESS, text);
 	}
 	if (symbolizer->by_thread && node != TRIE_FULL) {
-		snprintf(text, sizeof(text), "thread %s (%.16s)", pidns__text(number, sample->tid, inner_tid),
-			 sample->comm);
+		symbolize_thread_text(process, sample, text);
 		node = child_named(symbolizer, node, FRAME_THREAD, text);
 	}
 	return node;
 }
 
-static uint64_t root_key(const struct symbolizer *symbolizer, const struct process *process,
-			 const struct pbp_sample *sample)
+uint64_t symbolize_process_key(const struct process *process)
 {
 	bool is_named = process->container && process->container->name; /* it may come later */
-	uint64_t key = (uint64_t)process->serial << 32 | (process->renamed << 1 | is_named), name[2];
 
-	if (!symbolizer->by_thread)
-		return key;
-	/* The name too: tids are reused, and threads renamed. */
+	return (uint64_t)process->serial << 32 | (process->renamed << 1 | is_named);
+}
+
+/* The name too: tids are reused, and threads renamed. */
+uint64_t symbolize_thread_key(const struct process *process, const struct pbp_sample *sample)
+{
+	uint64_t key = symbolize_process_key(process), name[2];
+
 	memcpy(name, sample->comm, sizeof(name));
 	key = hmap_mix(hmap_mix(key ^ hmap_seed()) ^ sample->tid);
 	return hmap_mix(hmap_mix(key ^ name[0]) ^ name[1]);
@@ -76,7 +100,7 @@ uint32_t symbolize_root(struct symbolizer *symbolizer, const struct process *pro
 
 	if (!symbolizer->by_process && !symbolizer->by_container && !symbolizer->by_thread)
 		return TRIE_ROOT;
-	key = root_key(symbolizer, process, sample);
+	key = symbolizer->by_thread ? symbolize_thread_key(process, sample) : symbolize_process_key(process);
 	known = hmap__get(&symbolizer->roots, key);
 	if (known)
 		return *known;

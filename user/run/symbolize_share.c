@@ -60,7 +60,7 @@ static uint32_t wait_frame(struct symbolizer *symbolizer, const struct sample_sh
 	return id;
 }
 
-void symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const struct sample_share *share)
+uint32_t symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const struct sample_share *share)
 {
 	struct trie *trie = &symbolizer->profile->trie;
 	uint32_t leaf = share->reason ? trie__child(trie, node, wait_frame(symbolizer, share)) : node;
@@ -69,15 +69,21 @@ void symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const str
 	trie__add(trie, leaf, share->time_ns);
 	if (share->extra_ns)
 		estimate__add(&symbolizer->estimate, leaf, share->kind, share->extra_ns);
+	return leaf;
 }
 
-void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS])
+void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], bool last)
 {
 	struct trie *trie = &symbolizer->profile->trie;
+	const struct estimate *estimate = &symbolizer->estimate;
 	uint32_t rest = trie__child(trie, TRIE_ROOT, symbolizer->not_walked);
+	uint64_t until_ns[ESTIMATE_KINDS];
 
-	estimate__settle(&symbolizer->estimate, trie, exact_ns,
-			 rest == TRIE_FULL ? symbolizer->pruned : rest);
+	rest = rest == TRIE_FULL ? symbolizer->pruned : rest;
+	for (size_t kind = 0; kind < ESTIMATE_KINDS; kind++)
+		until_ns[kind] = last || estimate->sums[kind] ? exact_ns[kind] : estimate->settled[kind];
+	symbolize_give_settled(symbolizer, until_ns, rest);
+	estimate__settle(&symbolizer->estimate, trie, until_ns, rest);
 	symbolizer->counts.hidden_ns += symbolizer->estimate.hidden;
 	symbolizer->estimate.hidden = 0;
 }

@@ -112,13 +112,16 @@ static enum wait_reason reason_of(struct process *process, const struct pbp_wait
 /* --- into the profile --- */
 
 static int take_part(struct waits *waits, const struct pbp_wait *wait, struct sample_share *share,
-		     uint64_t part_ns, uint64_t whole_ns)
+		     uint64_t from, uint64_t part_ns, uint64_t whole_ns)
 {
+	struct pbp_sample sample = wait->sample;
+
 	if (!part_ns)
 		return 0;
+	sample.time_ns = from;
 	share->time_ns = part_ns;
 	share->extra_ns = (unsigned __int128)wait->extra_ns * part_ns / whole_ns;
-	return symbolizer__take_share(waits->symbolizer, &wait->sample, share);
+	return symbolizer__take_share(waits->symbolizer, &sample, share);
 }
 
 /* What lies between the two times; the end of it is the part in which it was ready to run. */
@@ -135,11 +138,11 @@ static int take_between(struct waits *waits, const struct pbp_wait *wait, uint64
 	ready_from = min_u64(ready_from, to);
 	share.reason = reason_of(process, wait);
 	share.syscall = share.reason == WAIT_IO || share.reason == WAIT_OTHER ? wait->syscall : 0;
-	err = take_part(waits, wait, &share, ready_from - from, to - from);
+	err = take_part(waits, wait, &share, from, ready_from - from, to - from);
 	share.counted |= ready_from > from;
 	share.reason = WAIT_READY;
 	share.syscall = 0;
-	return err ?: take_part(waits, wait, &share, to - ready_from, to - from);
+	return err ?: take_part(waits, wait, &share, ready_from, to - ready_from, to - from);
 }
 
 static void take_stack_away(struct pbp_sample *sample)
@@ -250,7 +253,7 @@ int waits__tell(struct waits *waits, uint64_t now)
 	return telling.err;
 }
 
-void waits__settle(struct waits *waits, uint64_t cpu_ns)
+void waits__settle(struct waits *waits, uint64_t cpu_ns, bool last)
 {
 	const struct estimate *estimate = &waits->symbolizer->estimate;
 	struct pbp_skipped skipped[PBP_WAIT_KINDS];
@@ -264,7 +267,7 @@ void waits__settle(struct waits *waits, uint64_t cpu_ns)
 		exact_ns[kind] = skipped[kind].time_ns;
 	exact_ns[SYMBOLIZE_CPU_KIND] =
 		cpu_ns ?: estimate->settled[SYMBOLIZE_CPU_KIND] + estimate->sums[SYMBOLIZE_CPU_KIND];
-	symbolizer__settle(waits->symbolizer, exact_ns);
+	symbolizer__settle(waits->symbolizer, exact_ns, last);
 }
 
 /* --- threads that are asleep --- */

@@ -57,7 +57,7 @@ int waits__look(struct waits *waits, uint64_t now);
 int waits__read_again(struct waits *waits);
 /*
  * The sums of what was not walked are shared out, and the CPU time of the processes since the beginning; 0:
- * that is not known, so that samples on the CPU stand for their period.
+ * that is not known, so that samples on the CPU stand for their period. `last`: as symbolizer__settle.
  */
-void waits__settle(struct waits *waits, uint64_t cpu_ns);
+void waits__settle(struct waits *waits, uint64_t cpu_ns, bool last);
 void waits__free(struct waits *waits);

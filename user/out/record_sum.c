@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See record_sum.h. A stack of a file and what stands above it make a node of the profile, which is looked up once.
+ */
+#include "out/record_sum.h"
+
+#include "base/util.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES_MAX (1u << 22)
+
+/* The file that is being added. */
+struct record_sum_file {
+	struct record_reader *reader;
+	int64_t since_ns;    /* its start, since that of the first one */
+	VEC(uint32_t) roots; /* by thread: node of the profile that its stacks hang from; TRIE_FULL: not made yet */
+	VEC(uint8_t) shown;  /* by thread: is it asked for? */
+	VEC(uint8_t) frames; /* by frame: is it the function that is asked for? */
+	VEC(uint8_t) stacks; /* by node of reader->stacks: has it that function on it? */
+	struct hmap nodes;   /* root << 32 | node of reader->stacks -> node of the profile */
+	VEC(uint32_t) way;
+};
+
+int record_sum__init(struct record_sum *sum)
+{
+	static const char text[] = "[beyond the profile's size limit]";
+	struct frame frame = {.kind = FRAME_SPECIAL};
+	int err;
+
+	*sum = (struct record_sum){0};
+	err = profile__init(&sum->profile, NODES_MAX);
+	if (err)
+		return err;
+	frame.function = strtab__add(sum->profile.strings, text, sizeof(text) - 1);
+	/* Made first, so that it is there when the trie has become full. */
+	sum->pruned = trie__child(&sum->profile.trie, TRIE_ROOT,
+				  frame_table__add(&sum->profile.frames, &frame));
+	return sum->pruned == TRIE_FULL ? -ENOMEM : 0;
+}
+
+/* --- what stands above stacks --- */
+
+static uint32_t child(struct record_sum *sum, uint32_t parent, enum frame_kind kind, uint32_t text)
+{
+	struct frame frame = {.kind = kind, .function = text};
+	uint32_t id = frame_table__add(&sum->profile.frames, &frame);
+
+	return id == UINT32_MAX ? TRIE_FULL : trie__child(&sum->profile.trie, parent, id);
+}
+
+static uint32_t make_root(struct record_sum *sum, const struct record_thread *thread)
+{
+	const struct record_process *process = &sum->file->reader->processes.items[thread->process];
+	static const char unknown[] = "[container not known]";
+	struct record_apart apart = sum->apart;
+	uint32_t node = TRIE_ROOT;
+
+	if (apart.containers)
+		node = child(sum, node, FRAME_CONTAINER,
+			     process->container ?: strtab__add(sum->profile.strings, unknown,
+							       sizeof(unknown) - 1));
+	else if (apart.processes)
+		node = child(sum, node, FRAME_PROCESS, process->root);
+	if (apart.threads)
+		node = child(sum, node, FRAME_THREAD, thread->root);
+	return node == TRIE_FULL ? sum->pruned : node;
+}
+
+/* --- what is shown --- */
+
+static bool is_tid(const char *text, uint32_t tid)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	return *text >= '0' && *text <= '9' && !*end && number == tid;
+}
+
+static bool shows_thread(const struct record_sum *sum, const struct record_thread *thread)
+{
+	const struct record_filter *filter = &sum->filter;
+	const struct record_process *process = &sum->file->reader->processes.items[thread->process];
+
+	if (filter->pid && process->pid != filter->pid)
+		return false;
+	return !filter->thread || is_tid(filter->thread, thread->tid) ||
+	       !fnmatch(filter->thread, strtab__get(sum->profile.strings, thread->name), 0);
+}
+
+/* What is known of threads, of those as well that have come since. */
+static int look_at_threads(struct record_sum *sum)
+{
+	struct record_sum_file *file = sum->file;
+	const struct record_reader *reader = file->reader;
+	int err = 0;
+
+	for (size_t i = file->roots.len; i < reader->threads.len && !err; i++)
+		err = vec__push(&file->shown, shows_thread(sum, &reader->threads.items[i]))
+			      ?: vec__push(&file->roots, make_root(sum, &reader->threads.items[i]));
+	return err;
+}
+
+static bool is_function(const struct record_sum *sum, const struct frame *frame)
+{
+	const char *name = strtab__get(sum->profile.strings, frame->function), *last = strrchr(name, '.');
+
+	return !fnmatch(sum->filter.function, name, 0) ||
+	       (last && !fnmatch(sum->filter.function, last + 1, 0));
+}
+
+/* The same of stacks: a path has what the path that it goes on from has. */
+static int look_at_stacks(struct record_sum *sum)
+{
+	struct record_sum_file *file = sum->file;
+	const struct trie *stacks = &file->reader->stacks;
+	const struct frame_table *frames = &sum->profile.frames;
+	int err = 0;
+
+	if (!sum->filter.function)
+		return 0;
+	for (size_t i = file->frames.len; i < frames->frames.len && !err; i++)
+		err = vec__push(&file->frames, is_function(sum, frame_table__get(frames, (uint32_t)i)));
+	for (size_t i = file->stacks.len; i < stacks->nodes.len && !err; i++) {
+		const struct trie_node *node = &stacks->nodes.items[i];
+
+		err = vec__push(&file->stacks, i && (file->stacks.items[node->parent] ||
+						     file->frames.items[node->frame]));
+	}
+	return err;
+}
+
+static bool is_shown(const struct record_sum *sum, const struct record_sample *sample)
+{
+	const struct record_filter *filter = &sum->filter;
+
+	if (sample->thread == RECORD_NONE) {
+		if (filter->pid || filter->thread)
+			return false;
+	} else if (!sum->file->shown.items[sample->thread]) {
+		return false;
+	}
+	return !filter->function || sum->file->stacks.items[sample->node];
+}
+
+/* Of a wait, the part that lies in the span that is shown. False: none, or the sample does not. */
+static bool cut(const struct record_sum *sum, struct record_sample *sample)
+{
+	const struct record_filter *filter = &sum->filter;
+	int64_t from = sample->time_ns, to;
+	uint64_t length = sample->length_ns;
+
+	if (__builtin_add_overflow(from, length, &to))
+		to = INT64_MAX;
+	if (filter->has_from && from < filter->from_ns)
+		from = filter->from_ns;
+	if (filter->has_to && to > filter->to_ns)
+		to = filter->to_ns;
+	if (!length)
+		return from == sample->time_ns && (!filter->has_to || from < filter->to_ns);
+	if (from >= to)
+		return false;
+	sample->weight_ns =
+		(uint64_t)((unsigned __int128)sample->weight_ns * (uint64_t)(to - from) / length);
+	sample->length_ns = (uint64_t)(to - from);
+	sample->time_ns = from;
+	return true;
+}
+
+/* --- samples --- */
+
+static uint64_t node_key(uint32_t root, uint32_t node)
+{
+	return (uint64_t)root << 32 | node;
+}
+
+/* The node of the profile for a stack below a root; TRIE_FULL. */
+static uint32_t place(struct record_sum *sum, uint32_t root, uint32_t node)
+{
+	struct record_sum_file *file = sum->file;
+	const struct trie *stacks = &file->reader->stacks;
+	struct trie *trie = &sum->profile.trie;
+	const uint64_t *known = NULL;
+	uint32_t at = root;
+
+	file->way.len = 0;
+	for (; node != TRIE_ROOT; node = stacks->nodes.items[node].parent) {
+		known = hmap__get(&file->nodes, node_key(root, node));
+		if (known)
+			break;
+		if (trie->nodes.len >= trie->max_nodes || vec__push(&file->way, node))
+			return TRIE_FULL;
+	}
+	at = known ? (uint32_t)*known : root;
+	while (file->way.len && at != TRIE_FULL) {
+		node = file->way.items[--file->way.len];
+		at = trie__child(trie, at, stacks->nodes.items[node].frame);
+		if (at != TRIE_FULL && hmap__set(&file->nodes, node_key(root, node), at))
+			at = TRIE_FULL;
+	}
+	return at;
+}
+
+static void count(struct record_sum *sum, uint32_t state)
+{
+	struct account *account = &sum->shown;
+
+	if (state & SINK_CONTINUED)
+		return;
+	sum->profile.samples++;
+	account->truncated += !!(state & SINK_TRUNCATED);
+	account->unverified += !!(state & SINK_UNVERIFIED);
+	account->without_python += !!(state & SINK_WITHOUT_PYTHON);
+	account->code_freed += !!(state & SINK_CODE_FREED);
+	account->exited += !!(state & SINK_EXITED);
+	account->line_approximate += !!(state & SINK_LINE_APPROXIMATE);
+	account->beyond_size_limit += !!(state & SINK_BEYOND_SIZE_LIMIT);
+	if (state & SINK_WAIT)
+		return;
+	sum->on_cpu++;
+	sum->attached += !!(state & SINK_ATTACHED);
+	sum->collecting += !!(state & SINK_GC);
+	sum->raising += !!(state & SINK_RAISING);
+	sum->in_kernel += !!(state & SINK_KERNEL);
+}
+
+static void pass_on(struct record_sum *sum, const struct record_sample *sample, uint32_t node)
+{
+	const struct record_reader *reader = sum->file->reader;
+	const struct strtab *strings = sum->profile.strings;
+	struct sink_sample out = {.time_ns = sum->profile.start_ns + (uint64_t)sample->time_ns,
+				  .node = node,
+				  .state = sample->state,
+				  .weight_ns = sample->weight_ns};
+	struct sink_process process;
+	struct sink_thread thread;
+
+	if (sample->thread != RECORD_NONE) {
+		const struct record_thread *of_file = &reader->threads.items[sample->thread];
+		const struct record_process *of = &reader->processes.items[of_file->process];
+
+		process = (struct sink_process){.key = sum->files << 32 | of_file->process,
+						.pid = of->pid,
+						.command = strtab__get(strings, of->command),
+						.root = strtab__get(strings, of->root),
+						.container = strtab__get(strings, of->container)};
+		thread = (struct sink_thread){.key = sum->files << 32 | sample->thread,
+					      .process = &process,
+					      .tid = of_file->tid,
+					      .name = strtab__get(strings, of_file->name),
+					      .root = strtab__get(strings, of_file->root)};
+		out.thread = &thread;
+	}
+	sum->sink->take(sum->sink, &out);
+}
+
+static int add_sample(struct record_sum *sum, struct record_sample *sample)
+{
+	uint32_t root = TRIE_ROOT, node;
+	int err = look_at_threads(sum) ?: look_at_stacks(sum);
+
+	if (err)
+		return err;
+	sample->time_ns = (int64_t)((uint64_t)sample->time_ns + (uint64_t)sum->file->since_ns);
+	sum->last_ns = max_u64(sum->last_ns, sample->time_ns > 0 ? (uint64_t)sample->time_ns : 0);
+	if (!is_shown(sum, sample) || !cut(sum, sample))
+		return 0;
+	if (sample->thread != RECORD_NONE)
+		root = sum->file->roots.items[sample->thread];
+	node = place(sum, root, sample->node);
+	if (node == TRIE_FULL) {
+		node = sum->pruned;
+		sample->state |= SINK_BEYOND_SIZE_LIMIT;
+	}
+	trie__add(&sum->profile.trie, node, sample->weight_ns);
+	count(sum, sample->state);
+	if (sum->sink)
+		pass_on(sum, sample, node);
+	return 0;
+}
+
+/* --- files --- */
+
+/* The profile's metadata are those of the file, now that it has been read. */
+static void add_account(struct record_sum *sum)
+{
+	const struct profile *profile = &sum->profile;
+	const struct record_reader *reader = sum->file->reader;
+	struct account *read = &sum->read;
+	uint64_t since_ns = (uint64_t)max_i64(sum->file->since_ns, 0);
+
+	read->engine = profile->account.engine ?: read->engine;
+	read->end = reader->ended ? profile->account.end : "the recording was cut off";
+	read->rate_hz = profile->account.rate_hz;
+	read->processes = max_u64(read->processes, profile->account.processes);
+	read->cpu_ns += profile->account.cpu_ns;
+	/* Of these it is not known which samples they are. */
+	read->lost += profile->account.lost;
+	read->line_unknown += profile->account.line_unknown;
+	sum->end_ns = max_u64(sum->end_ns, since_ns + profile->duration_ns);
+	sum->all_samples += reader->samples;
+	sum->cut_off |= !reader->ended;
+	sum->host = reader->host;
+}
+
+/* Of the first file, which all times are since; the others are to be of its kind. */
+static bool begin_file(struct record_sum *sum)
+{
+	const struct profile *profile = &sum->profile;
+	struct record_sum_file *file = sum->file;
+
+	if (!sum->files++) {
+		sum->first_start_ns = profile->start_realtime_ns;
+		sum->command = profile->command;
+		sum->period_ns = profile->period_ns;
+		sum->unit = profile->unit;
+		if (!sum->apart_is_set)
+			sum->apart = file->reader->apart;
+		sum->apart_is_set = true;
+	}
+	file->since_ns = (int64_t)(profile->start_realtime_ns - sum->first_start_ns);
+	return profile->period_ns == sum->period_ns && profile->unit == sum->unit;
+}
+
+static void close_file(struct record_sum_file *file)
+{
+	record_reader__close(file->reader);
+	vec__free(&file->roots);
+	vec__free(&file->shown);
+	vec__free(&file->frames);
+	vec__free(&file->stacks);
+	hmap__free(&file->nodes);
+	vec__free(&file->way);
+}
+
+int record_sum__add(struct record_sum *sum, int fd, const char **fault)
+{
+	struct record_sum_file file = {0};
+	struct record_sample sample;
+	int err = record_reader__open(&file.reader, fd, &sum->profile);
+
+	*fault = NULL;
+	if (err)
+		return err;
+	sum->file = &file;
+	if (!begin_file(sum))
+		*fault = "it is of another kind or rate than the first one, and is left out";
+	while (!err && !*fault && record_reader__next(file.reader, &sample))
+		err = add_sample(sum, &sample);
+	if (!*fault)
+		add_account(sum);
+	else
+		sum->cut_off = true;
+	*fault = *fault ?: file.reader->fault;
+	close_file(&file);
+	sum->file = NULL;
+	return err;
+}
+
+void record_sum__finish(struct record_sum *sum)
+{
+	const struct record_filter *filter = &sum->filter;
+	struct profile *profile = &sum->profile;
+	uint64_t from_ns = 0, to_ns = max_u64(sum->end_ns, sum->last_ns);
+
+	profile->account = sum->shown;
+	profile->account.engine = sum->read.engine;
+	profile->account.end = sum->read.end;
+	profile->account.rate_hz = sum->read.rate_hz;
+	profile->account.processes = sum->read.processes;
+	profile->account.lost = sum->read.lost;
+	profile->account.line_unknown = sum->read.line_unknown;
+	/* Of a part it is not known. */
+	if (!filter->has_from && !filter->has_to && !filter->pid && !filter->thread && !filter->function)
+		profile->account.cpu_ns = sum->read.cpu_ns;
+	if (filter->has_from && filter->from_ns > 0)
+		from_ns = min_u64((uint64_t)filter->from_ns, to_ns);
+	if (filter->has_to)
+		to_ns = min_u64((uint64_t)max_i64(filter->to_ns, (int64_t)from_ns), to_ns);
+	profile->start_realtime_ns = sum->first_start_ns + from_ns;
+	profile->duration_ns = to_ns - from_ns;
+	profile->command = sum->command;
+	profile->period_ns = sum->period_ns;
+	profile->unit = sum->unit;
+}
+
+void record_sum__free(struct record_sum *sum)
+{
+	if (sum)
+		profile__free(&sum->profile);
+}
