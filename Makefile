@@ -30,7 +30,8 @@ LDLIBS += $(shell $(PKG_CONFIG) --libs libbpf libelf json-c zlib)
 BPF_CFLAGS := -std=gnu11 -g -O2 -target bpf -mcpu=v3 -Wall -Wno-unused-function -D__TARGET_ARCH_x86 \
           -Ivmlinux -Iinclude -Ibpf $(shell $(PKG_CONFIG) --cflags libbpf)
 
-SRCS  := $(sort $(wildcard user/base/*.c user/agg/*.c user/out/*.c user/os/*.c user/py/*.c user/run/*.c user/options*.c))
+SRCS  := $(sort $(wildcard user/base/*.c user/agg/*.c user/out/*.c user/os/*.c user/py/*.c user/run/*.c user/options*.c \
+	   user/outputs.c user/print.c user/report_command.c))
 OBJS  := $(SRCS:%.c=$(OUT)/%.o)
 TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 LIVE_OBJS := $(patsubst tests/%.c,$(OUT)/%.o,$(filter-out tests/live/test_%,$(wildcard tests/live/*.c)))

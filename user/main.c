@@ -6,12 +6,14 @@
  */
 #include "base/log.h"
 #include "base/util.h"
+#include "exit_codes.h"
 #include "options.h"
 #include "os/pidns.h"
 #include "out/dump_writer.h"
 #include "out/name.h"
-#include "out/summary.h"
-#include "out/writer.h"
+#include "outputs.h"
+#include "print.h"
+#include "report_command.h"
 #include "py/marker.h"
 #include "run/doctor.h"
 #include "run/doctor_process.h"
@@ -29,59 +31,24 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-	EXIT_WRITTEN = 0,
-	EXIT_FAILED = 1,
-	EXIT_USAGE = 2,
-	EXIT_NOT_PYTHON = 3,
-	EXIT_NOT_PERMITTED = 4,
-	EXIT_PARTIAL = 5,
-	EXIT_NOT_RUN = 126,
-	EXIT_NOT_FOUND = 127
-};
 
 /* A recording in progress: what the snapshot on SIGUSR1 needs. */
 struct recording {
 	const struct options *options;
-	struct output *outputs;
-	char **names; /* of outputs */
+	struct outputs outputs;
 	char *report_name;
-	size_t open;  /* of outputs */
 	struct output report;
 	struct session *session;
 };
 
-static int open_output(struct recording *recording, const struct name_facts *facts)
-{
-	const struct output_option *wanted = &recording->options->outputs.items[recording->open];
-	char **name = &recording->names[recording->open];
-	int err;
-
-	*name = name__expand(wanted->path, facts);
-	if (!*name)
-		return -ENOMEM;
-	err = output__open(&recording->outputs[recording->open], *name, wanted->writer);
-	if (err)
-		log_err("cannot write %s: %s", log_shown(*name), strerror(-err));
-	return err;
-}
-
 static int open_outputs(struct recording *recording)
 {
 	const struct options *options = recording->options;
-	char host[HOST_NAME_MAX + 1] = "";
-	struct name_facts facts = {.pid = getpid(), .time_s = (uint64_t)time(NULL), .host = host};
-	int err = 0;
+	struct name_facts facts;
+	int err;
 
-	gethostname(host, sizeof(host) - 1);
-	if (options->session.pids.len)
-		facts.pid = options->session.pids.items[0];
-	recording->outputs = calloc(options->outputs.len + 1, sizeof(*recording->outputs));
-	recording->names = calloc(options->outputs.len + 1, sizeof(*recording->names));
-	if (!recording->outputs || !recording->names)
-		return -ENOMEM;
-	for (; recording->open < options->outputs.len && !err; recording->open += !err)
-		err = open_output(recording, &facts);
+	outputs__facts(&facts, options->session.pids.len ? options->session.pids.items[0] : getpid());
+	err = outputs__open(&recording->outputs, options, &facts);
 	if (err || !options->report)
 		return err;
 	recording->report_name = name__expand(options->report, &facts);
@@ -95,110 +62,9 @@ static int open_outputs(struct recording *recording)
 
 static void close_outputs(struct recording *recording)
 {
-	for (size_t i = 0; i < recording->open; i++)
-		output__close(&recording->outputs[i]);
+	outputs__close(&recording->outputs);
 	output__close(&recording->report);
-	for (size_t i = 0; recording->names && i < recording->options->outputs.len; i++)
-		free(recording->names[i]);
-	free(recording->names);
 	free(recording->report_name);
-	free(recording->outputs);
-}
-
-/*
- * All files; the first error is returned, but every file is tried. A snapshot leaves out pipes and devices,
- * where one profile after the other would be read as one.
- */
-static int write_outputs(struct recording *recording, bool snapshot)
-{
-	int first = 0;
-
-	for (size_t i = 0; i < recording->open; i++) {
-		struct output *output = &recording->outputs[i];
-		int err;
-
-		if (snapshot && !output->final_path)
-			continue;
-		err = output__write(output, session__profile(recording->session), recording->options->group);
-		if (err == -EPIPE && output->fd == STDOUT_FILENO)
-			continue; /* the reader has seen enough */
-		if (err)
-			log_err("cannot write %s: %s; no profile is left there", log_shown(output->path),
-				strerror(-err));
-		first = first ?: err;
-	}
-	return first;
-}
-
-static void write_snapshot(void *context)
-{
-	struct recording *recording = context;
-
-	if (session__profile(recording->session)->samples && !write_outputs(recording, true))
-		log_info("snapshot of %llu samples written",
-			 (unsigned long long)session__profile(recording->session)->samples);
-}
-
-/* Columns of the terminal, 0 where the stream is none. */
-static unsigned int stream_width(int fd)
-{
-	struct winsize size;
-
-	if (!isatty(fd))
-		return 0;
-	return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
-}
-
-#define WRAP_INDENT "             "
-
-/* Replace the space at `at` by a newline and an indent. */
-static void insert_break(struct buf *text, size_t at)
-{
-	struct buf rest = {0};
-
-	buf__add(&rest, text->data + at + 1, text->len - at - 1);
-	text->len = at;
-	buf__adds(text, "\n" WRAP_INDENT);
-	buf__add(text, rest.data, rest.len);
-	text->err = text->err ?: rest.err;
-	buf__free(&rest);
-}
-
-/* Break lines at spaces so that they fit, and set off what goes on. */
-static void wrap_lines(struct buf *text, unsigned int width)
-{
-	size_t column = strlen("pybpfprof: "), space = 0;
-	struct buf out = {0};
-
-	for (size_t i = 0; i < text->len && !text->err; i++) {
-		char c = text->data[i];
-
-		if (c == ' ')
-			space = out.len;
-		buf__addc(&out, c);
-		column = c == '\n' ? 0 : column + 1;
-		if (c == '\n')
-			space = 0;
-		if (column < width || !space)
-			continue;
-		/* The word that does not fit begins a new line. */
-		column = out.len - space - 1 + strlen(WRAP_INDENT);
-		insert_break(&out, space);
-		space = 0;
-	}
-	if (!out.err) {
-		buf__free(text);
-		*text = out;
-	} else {
-		buf__free(&out);
-	}
-}
-
-static bool wants_color(int fd)
-{
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	return isatty(fd) && !(no_color && *no_color) && !(term && !strcmp(term, "dumb"));
 }
 
 /* What a command writes to stdout is not to be mixed with ours. */
@@ -207,33 +73,34 @@ static int summary_fd(const struct recording *recording)
 	return recording->options->session.command ? STDERR_FILENO : STDOUT_FILENO;
 }
 
-static int print_summary(const struct recording *recording)
+static int print_table(const struct recording *recording)
 {
-	int fd = summary_fd(recording);
-	struct summary_style style = {.group = recording->options->group,
-				      .max_rows = recording->options->rows,
-				      .width = stream_width(fd),
-				      .color = wants_color(fd)};
-	struct buf text = {0};
-	int err = summary__format(session__profile(recording->session), &style, &text);
-
-	err = err ?: buf__write_fd(&text, fd);
-	buf__free(&text);
-	if (err && err != -EPIPE)
-		log_err("cannot write the table: %s", strerror(-err));
-	return err == -EPIPE ? 0 : err;
+	return print__table(session__profile(recording->session), recording->options->group,
+			    recording->options->rows, summary_fd(recording));
 }
 
-static void print_lines(void (*format)(struct session *session, struct buf *out), struct session *session)
+static void print_report(struct session *session)
 {
 	struct buf text = {0};
 
-	format(session, &text);
-	if (isatty(STDERR_FILENO))
-		wrap_lines(&text, stream_width(STDERR_FILENO));
-	if (text.len)
-		log_info("%.*s", (int)text.len - (text.data[text.len - 1] == '\n'), text.data);
-	buf__free(&text);
+	session__report(session, &text);
+	print__lines(&text);
+}
+
+static void write_snapshot(void *context)
+{
+	struct recording *recording = context;
+
+	const struct profile *profile = session__profile(recording->session);
+	bool any = recording->options->outputs.len;
+
+	if (!profile->samples)
+		return;
+	/* Where no file is asked for, the table is all there is. */
+	if (any ? outputs__write(&recording->outputs, profile, true) : print_table(recording))
+		return;
+	log_info("snapshot of %llu samples %s", (unsigned long long)profile->samples,
+		 any ? "written" : "printed");
 }
 
 /* What a second Ctrl-C still has to remove; NULL = nothing. */
@@ -242,9 +109,8 @@ static const struct recording *unfinished;
 /* Quits at once, but leaves no temporary file behind. Only what is safe in a signal handler. */
 static void quit_at_once(int signal)
 {
-	for (size_t i = 0; unfinished && i < unfinished->open; i++)
-		if (unfinished->outputs[i].tmp_path)
-			unlink(unfinished->outputs[i].tmp_path);
+	if (unfinished)
+		outputs__unlink_temporary(&unfinished->outputs);
 	if (unfinished && unfinished->report.tmp_path)
 		unlink(unfinished->report.tmp_path);
 	marker__clear_all();
@@ -308,19 +174,16 @@ static int finish(struct recording *recording, enum session_end end)
 		session__explain_empty(recording->session, &text);
 		log_err("%.*s", (int)text.len, text.data ? text.data : "");
 		buf__free(&text);
-		print_lines(session__report, recording->session);
+		print_report(recording->session);
 		write_report(recording);
 		return EXIT_FAILED;
 	}
-	failed = write_outputs(recording, false) != 0;
+	failed = outputs__write(&recording->outputs, session__profile(recording->session), false) != 0;
 	failed |= write_report(recording) != 0;
 	if (!recording->options->quiet)
-		failed |= print_summary(recording) != 0;
-	print_lines(session__report, recording->session);
-	for (size_t i = 0; i < recording->open; i++)
-		if (recording->outputs[i].written && recording->outputs[i].fd != STDOUT_FILENO)
-			log_info("wrote %s%s", log_shown(recording->outputs[i].path),
-				 recording->outputs[i].replaces ? ", in place of the file that was there" : "");
+		failed |= print_table(recording) != 0;
+	print_report(recording->session);
+	outputs__tell(&recording->outputs);
 	if (failed || end == SESSION_END_ERROR)
 		return EXIT_FAILED;
 	return session__is_partial(recording->session) ? EXIT_PARTIAL : EXIT_WRITTEN;
@@ -354,14 +217,32 @@ static int run(struct recording *recording)
 		       : code;
 }
 
-static int record(const struct options *options)
+/* Recordings get every sample by itself, and what is told apart in files is told apart in a report of them. */
+static int start_records(struct recording *recording)
+{
+	const struct session_config *config = &recording->options->session;
+	struct record_apart apart = {.processes = session__is_by_process(recording->session),
+				     .containers = config->by == SESSION_BY_CONTAINER,
+				     .threads = config->by_thread};
+	struct sink *sinks;
+	int err = outputs__start(&recording->outputs, session__profile(recording->session), apart, &sinks);
+
+	if (!err && sinks)
+		session__give_samples(recording->session, sinks);
+	return err;
+}
+
+static int record(struct options *options)
 {
 	struct recording recording = {.options = options, .report.fd = -1};
 	enum session_error error;
 	int code = EXIT_FAILED;
 
 	if (!open_outputs(&recording)) {
+		options->session.gives_samples = outputs__record(&recording.outputs);
 		error = session__open(&recording.session, &options->session);
+		if (!error && start_records(&recording))
+			error = SESSION_FAILED;
 		code = error ? exit_code(error) : run(&recording);
 	}
 	unfinished = NULL;
@@ -372,7 +253,7 @@ static int record(const struct options *options)
 
 static int write_dump(const struct options *options, const struct dump *result)
 {
-	struct dump_style style = {.width = stream_width(STDOUT_FILENO), .color = wants_color(STDOUT_FILENO)};
+	struct dump_style style = {.width = print__width(STDOUT_FILENO), .color = print__wants_color(STDOUT_FILENO)};
 	struct buf text = {0};
 	int err = options->json ? dump__write_json(result, &text) : dump__write_text(result, &style, &text);
 
@@ -481,6 +362,9 @@ int main(int argc, char **argv)
 		break;
 	case COMMAND_RECORD:
 		code = record(&options);
+		break;
+	case COMMAND_REPORT:
+		code = report_command__run(&options);
 		break;
 	}
 out:

@@ -6,15 +6,13 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "options_parts.h"
 #include "options_values.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdint.h>
 #include <string.h>
-
-#define RATE_DEFAULT 99
-#define ROWS_DEFAULT 15
 
 enum {
 	OPTION_FORMAT = 256,
@@ -39,6 +37,8 @@ enum {
 	OPTION_CONTAINER,
 	OPTION_MODE,
 	OPTION_IDLE,
+	OPTION_ROTATE,
+	OPTION_KEEP,
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -58,6 +58,8 @@ static const struct option LONG_OPTIONS[] = {
 	{"rate", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
 	{"format", required_argument, NULL, OPTION_FORMAT},
+	{"rotate", required_argument, NULL, OPTION_ROTATE},
+	{"keep", required_argument, NULL, OPTION_KEEP},
 	{"function", no_argument, NULL, OPTION_FUNCTION},
 	{"line", no_argument, NULL, OPTION_LINE},
 	{"threads", no_argument, NULL, 't'},
@@ -81,13 +83,13 @@ static const struct option LONG_OPTIONS[] = {
 
 /* --- options --- */
 
-static int bad_value(const char *option, const char *value, const char *want)
+int bad_value(const char *option, const char *value, const char *want)
 {
 	log_err("%s %s: %s", option, log_shown(value), want);
 	return -EINVAL;
 }
 
-static int refuse(const char *text)
+int refuse(const char *text)
 {
 	log_err("%s", text);
 	return -EINVAL;
@@ -156,6 +158,16 @@ static int take_option(struct options *options, int option, const char *value, c
 	case OPTION_FORMAT:
 		*format = writer__by_name(value);
 		return *format ? 0 : bad_value("--format", value, "unknown format; --help lists them");
+	case OPTION_ROTATE:
+		return parse_rotation(value, &options->rotation)
+			       ? bad_value("--rotate", value,
+					   "a size from 64k, such as 100M or 2G, or a time from 1 s, such as 10m or 1h")
+			       : 0;
+	case OPTION_KEEP:
+		if (parse_number(value, 1, 1000000, &number))
+			return bad_value("--keep", value, "a number of files");
+		options->rotation.keep = number;
+		return 0;
 	case OPTION_FUNCTION:
 		options->group = GROUP_FUNCTION;
 		return 0;
@@ -224,7 +236,7 @@ static int take_option(struct options *options, int option, const char *value, c
 }
 
 /* What getopt would say, which prints words as they are. A long option has no letter, unless it is known. */
-static int refuse_word(int option, const char *word)
+int refuse_word(int option, const char *word)
 {
 	char letter[3] = {'-', (char)optopt};
 	bool is_long = !strncmp(word, "--", 2);
@@ -247,7 +259,7 @@ static const struct writer *default_writer(const char *path)
 	return strchr(slash ? slash : path, '.') ? NULL : writer__by_name("collapsed");
 }
 
-static int choose_writers(struct options *options, const struct writer *format)
+int choose_writers(struct options *options, const struct writer *format)
 {
 	size_t streams = 0;
 
@@ -272,6 +284,23 @@ static int choose_writers(struct options *options, const struct writer *format)
 		return refuse("-o - twice: stdout takes one profile");
 	options->quiet |= options->report && !strcmp(options->report, "-");
 	return 0;
+}
+
+/* What files are to be rotated? */
+static int check_rotation(const struct options *options)
+{
+	bool rotates = options->rotation.bytes || options->rotation.ns, any = false;
+
+	if (options->rotation.keep && !rotates)
+		return refuse("--keep is for the files of --rotate");
+	for (size_t i = 0; i < options->outputs.len && rotates; i++) {
+		if (!options->outputs.items[i].writer->streams)
+			continue;
+		any = true;
+		if (!strcmp(options->outputs.items[i].path, "-"))
+			return refuse("--rotate: stdout is one file");
+	}
+	return rotates && !any ? refuse("--rotate is for recordings: -o FILE.pbp") : 0;
 }
 
 static int check_mode(const struct options *options)
@@ -377,7 +406,7 @@ static int check_option(const struct options *options, int option)
 static const struct {
 	const char *name;
 	enum command command;
-} COMMANDS[] = {{"record", COMMAND_RECORD}, {"dump", COMMAND_DUMP}, {"doctor", COMMAND_DOCTOR}};
+} COMMANDS[] = {{"record", COMMAND_RECORD}, {"dump", COMMAND_DUMP}, {"doctor", COMMAND_DOCTOR}, {"report", COMMAND_REPORT}};
 
 /* Whether the word is a command. */
 static bool take_command(struct options *options, const char *word)
@@ -405,6 +434,8 @@ int options__parse(struct options *options, int argc, char **argv)
 		argv++;
 		argc--;
 	}
+	if (options->command == COMMAND_REPORT)
+		return options_parse_report(options, argc, argv);
 	opterr = 0;
 	optind = 0; /* glibc: start over, so that tests can parse more than once */
 	while ((option = getopt_long(argc, argv, "+:p:sad:r:o:tl:qvhV", LONG_OPTIONS, NULL)) != -1) {
@@ -424,7 +455,7 @@ int options__parse(struct options *options, int argc, char **argv)
 	else
 		err = take_words(options, words);
 	err = err ?: check_filter(options) ?: check_mode(options) ?: check_engine(options);
-	return err ?: choose_writers(options, format);
+	return err ?: choose_writers(options, format) ?: check_rotation(options);
 }
 
 void options__free(struct options *options)
@@ -434,4 +465,5 @@ void options__free(struct options *options)
 	vec__free(&options->session.cgroups);
 	vec__free(&options->session.containers);
 	vec__free(&options->outputs);
+	vec__free(&options->reading.files);
 }

@@ -7,6 +7,8 @@
 
 #include "agg/profile.h"
 #include "base/vec.h"
+#include "out/record_output.h"
+#include "out/record_sum.h"
 #include "out/writer.h"
 #include "run/session.h"
 
@@ -16,6 +18,7 @@ enum command {
 	COMMAND_RECORD,
 	COMMAND_DUMP,
 	COMMAND_DOCTOR,
+	COMMAND_REPORT,
 	COMMAND_HELP,
 	COMMAND_VERSION,
 };
@@ -25,10 +28,32 @@ struct output_option {
 	const struct writer *writer;
 };
 
+/* A moment of a recording. */
+struct report_time {
+	enum {
+		TIME_NONE,
+		TIME_SINCE,  /* its start */
+		TIME_OF_DAY, /* since midnight, as clocks here say */
+		TIME_AT,     /* since 1970 */
+	} kind;
+	int64_t ns;
+};
+
+/* Of the command that reads recordings. */
+struct report_options {
+	VEC(const char *) files; /* borrowed from argv */
+	struct report_time from, to;
+	struct record_filter filter; /* but for the two */
+	bool apart_is_set, merged, adds_threads;
+	struct record_apart apart;
+};
+
 struct options {
 	enum command command;
 	struct session_config session;
 	VEC(struct output_option) outputs;
+	struct record_rotation rotation; /* of those that are recordings */
+	struct report_options reading;
 	enum group_by group;
 	unsigned int rows; /* of the summary table */
 	const char *report; /* file for the end report as JSON; borrowed from argv; NULL: none */

@@ -10,6 +10,7 @@ static const char HELP_HEAD[] =
 	"Usage: pybpfprof [record] -p PID[,PID...] [-s] [-d TIME] [-r HZ] [-o FILE]...\n"
 	"       pybpfprof [record] -a | --container NAME | --cgroup PATH [options]\n"
 	"       pybpfprof [record] [options] -- COMMAND [ARG...]\n"
+	"       pybpfprof report FILE.pbp... [-o FILE]... [options]\n"
 	"       pybpfprof dump -p PID [--json] [--locals]\n"
 	"       pybpfprof doctor [-p PID]\n"
 	"\n"
@@ -57,6 +58,9 @@ static const char HELP_HEAD[] =
 	"                          host; a file that is there is replaced\n"
 	"      --format NAME       the format of every -o, whatever its suffix\n"
 	"                          (without one: collapsed)\n"
+	"      --rotate SIZE|TIME  recordings (.pbp): another file whenever one is so large\n"
+	"                          (100M) or long (10m, 1h): x.0001.pbp, x.0002.pbp, ...\n"
+	"      --keep N            ... of which only the last N stay\n"
 	"      --line              group by executing line (default)\n"
 	"      --function          group by function\n"
 	"  -t, --threads           tell threads apart, by id and by the name that the\n"
@@ -84,6 +88,18 @@ static const char HELP_HEAD[] =
 	"  -h, --help              this text\n"
 	"      --version\n"
 	"\n"
+	"report prints the table of a recording (-o x.pbp; of several files of one in\n"
+	"their order), and writes it in any format; -o, --format, -t, -l, -q as above:\n"
+	"      --from, --to TIME   what lies between: seconds since the start, 2m, or a\n"
+	"                          clock time, 13:05:30 or 2026-11-30T13:05:30Z\n"
+	"      --thread NAME       a thread, by its id or name; NAME and FUNCTION may be\n"
+	"                          patterns of a shell (*, ?, [a-z])\n"
+	"  -p, --pid PID           a process\n"
+	"      --function FUNCTION samples with that function on the stack, by its\n"
+	"                          qualified name or the last part of that\n"
+	"      --by NAME           line (default) or function: what a row is; process,\n"
+	"                          container, thread: tell apart; merged: nothing\n"
+	"\n"
 	"dump prints what every thread does now, the innermost function first. It needs\n"
 	"only the right to read the process's memory (the same user, or root):\n"
 	"      --json              for programs\n"
@@ -99,8 +115,9 @@ static const char HELP_TAIL[] =
 	"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile\n"
 	"written, 1 failure or no samples, 2 usage, 3 no Python that can be profiled,\n"
 	"4 not permitted, 5 written, but some of what -s, -a, --cgroup or --container\n"
-	"found could not be profiled. With a COMMAND: its own, 128 + N if signal N killed\n"
-	"it; 127 it was not found, 126 it could not be run.\n";
+	"found could not be profiled, or a recording is not whole. With a COMMAND: its\n"
+	"own, 128 + N if signal N killed it; 127 it was not found, 126 it could not be\n"
+	"run.\n";
 
 void options__print_help(void)
 {

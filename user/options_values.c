@@ -11,12 +11,17 @@
 #include <limits.h>
 #include <math.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #define RATE_MAX       ENGINE_READV_RATE_MAX
 #define DURATION_MAX_S (366.0 * 86400)
+
+#define ROTATE_BYTES_MIN 64e3
+#define ROTATE_NS_MIN	 1000000000ull
 
 /* Digits and a point: no sign, "inf", "0x10", "1e3" or leading space. *end: what follows. */
 static int parse_decimal(const char *text, char **end, double *out)
@@ -164,4 +169,102 @@ int parse_user(const char *text, struct filter *filter)
 	if (!user && parse_number(text, 0, UINT32_MAX - 1l, &number))
 		return -EINVAL;
 	return vec__push(&filter->users, user ? user->pw_uid : (uid_t)number);
+}
+
+/* A size. */
+static int parse_bytes(const char *text, uint64_t *out)
+{
+	static const struct {
+		const char *unit;
+		double bytes;
+	} units[] = {{"k", 1e3}, {"K", 1e3}, {"kB", 1e3}, {"M", 1e6}, {"MB", 1e6}, {"G", 1e9}, {"GB", 1e9}};
+	char *end;
+	double value;
+
+	if (parse_decimal(text, &end, &value))
+		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (strcmp(end, units[i].unit))
+			continue;
+		value *= units[i].bytes;
+		if (!(value >= ROTATE_BYTES_MIN && value <= 1e15))
+			return -EINVAL;
+		*out = (uint64_t)value;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int parse_rotation(const char *text, struct record_rotation *out)
+{
+	size_t len = strlen(text);
+	uint64_t ns;
+
+	out->bytes = out->ns = 0;
+	if (!parse_bytes(text, &out->bytes))
+		return 0;
+	/* A number alone could be either. */
+	if (!len || isdigit((unsigned char)text[len - 1]) || parse_duration(text, &ns) || ns < ROTATE_NS_MIN)
+		return -EINVAL;
+	out->ns = ns;
+	return 0;
+}
+
+#define NS 1000000000ll
+
+/* ".25" and the like; *text: what follows. */
+static int64_t parse_fraction(const char **text)
+{
+	int64_t ns = 0, digit = NS / 10;
+
+	if (**text != '.')
+		return 0;
+	for (++*text; isdigit((unsigned char)**text); ++*text, digit /= 10)
+		ns += digit * (**text - '0');
+	return ns;
+}
+
+static int parse_clock(const char *text, struct report_time *out)
+{
+	struct tm tm = {.tm_isdst = -1};
+	const char *rest = strptime(text, "%Y-%m-%d", &tm);
+	bool has_date = rest && (*rest == 'T' || *rest == ' ');
+	int hour, minute, second = 0, used = 0;
+	int64_t fraction_ns = 0;
+	const char *time = has_date ? rest + 1 : text;
+
+	if (sscanf(time, "%2d:%2d%n", &hour, &minute, &used) != 2 || !used)
+		return -EINVAL;
+	time += used;
+	if (*time == ':') {
+		if (sscanf(time, ":%2d%n", &second, &used) != 1)
+			return -EINVAL;
+		time += used;
+		fraction_ns = parse_fraction(&time);
+	}
+	if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
+		return -EINVAL;
+	tm.tm_hour = hour;
+	tm.tm_min = minute;
+	tm.tm_sec = second;
+	if (!has_date) {
+		*out = (struct report_time){TIME_OF_DAY,
+					    ((hour * 60ll + minute) * 60 + second) * NS + fraction_ns};
+		return *time ? -EINVAL : 0;
+	}
+	out->kind = TIME_AT;
+	out->ns = (int64_t)(*time == 'Z' ? timegm(&tm) : mktime(&tm)) * NS + fraction_ns;
+	return time[*time == 'Z'] ? -EINVAL : 0;
+}
+
+int parse_report_time(const char *text, struct report_time *out)
+{
+	uint64_t ns = 0;
+
+	if (!parse_clock(text, out))
+		return 0;
+	if (strcmp(text, "0") && parse_duration(text, &ns))
+		return -EINVAL;
+	*out = (struct report_time){TIME_SINCE, (int64_t)ns};
+	return 0;
 }

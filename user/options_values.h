@@ -14,5 +14,9 @@ int parse_program(const char *text, enum sampler_program *out);
 int parse_engine(const char *text, enum engine_kind *out);
 int parse_mode(const char *text, enum engine_mode *out);
 int parse_by(const char *text, enum session_by *out);
+/* "100M", "10m": capital letters are bytes, small ones (but k) are times. */
+int parse_rotation(const char *text, struct record_rotation *out);
+/* "12.5", "2m": since the start; "13:05:30", "2026-11-30T13:05:30Z": by the clock. */
+int parse_report_time(const char *text, struct report_time *out);
 /* One more, by name or number. */
 int parse_user(const char *text, struct filter *filter);

@@ -18,3 +18,8 @@ struct name_facts {
  * % stands for itself, as in names that are no patterns.
  */
 char *name__expand(const char *pattern, const struct name_facts *facts);
+
+/* "x.pbp" -> "x.0007.pbp"; the caller frees it; NULL when out of memory. */
+char *name__numbered(const char *name, uint32_t number);
+/* The first number beyond those that are there, from 1 on. */
+uint32_t name__first_free_number(const char *name);

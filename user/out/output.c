@@ -207,6 +207,15 @@ int output__open(struct output *out, const char *path, const struct writer *writ
 	return err;
 }
 
+static int give_name(struct output *out)
+{
+	if (rename(out->tmp_path, out->final_path))
+		return -errno;
+	free(out->tmp_path);
+	out->tmp_path = NULL;
+	return 0;
+}
+
 /*
  * Close the temporary file and give it its final name. Some file systems report a failed write at close only.
  */
@@ -215,13 +224,7 @@ static int publish(struct output *out)
 	int err = close(out->fd) ? -errno : 0;
 
 	out->fd = -1;
-	if (!err && rename(out->tmp_path, out->final_path))
-		err = -errno;
-	if (err)
-		return err;
-	free(out->tmp_path);
-	out->tmp_path = NULL;
-	return 0;
+	return err ?: give_name(out);
 }
 
 int output__write_text(struct output *out, const struct buf *text)
@@ -248,6 +251,32 @@ int output__write(struct output *out, const struct profile *profile, enum group_
 	text.err = out->writer->write(profile, group, &text) ?: text.err;
 	err = output__write_text(out, &text);
 	buf__free(&text);
+	return err;
+}
+
+int output__append(struct output *out, const void *bytes, size_t len)
+{
+	const struct buf part = {.data = (char *)bytes, .len = len};
+	int err = buf__write_fd(&part, out->fd);
+
+	if (!err && out->tmp_path)
+		err = give_name(out);
+	/* A part of a part is of no use to a reader. */
+	if (err && out->final_path && ftruncate(out->fd, (off_t)out->appended))
+		return err;
+	out->appended += err ? 0 : len;
+	out->written |= !err;
+	return err;
+}
+
+int output__finish(struct output *out)
+{
+	int err = 0;
+
+	if (out->final_path && out->fd >= 0) {
+		err = close(out->fd) ? -errno : 0;
+		out->fd = -1;
+	}
 	return err;
 }
 

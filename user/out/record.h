@@ -17,7 +17,7 @@
  * file ends with an END chunk; one that does not was cut off, and is good up to its last whole chunk.
  *
  * META: pairs of a name and a value, both texts, to the end of the chunk. The last value of a name counts. Names:
- *	program, version, engine, command, host, end (why it ended), mode ("cpu", ...)
+ *	program, version, engine, command, host, end (why it ended)
  *	unit		"samples", or "microseconds" for a profile of time
  *	apart		what was asked to be told apart, of "processes", "containers", "threads", with spaces
  *	rate_hz, period_ns, start_ns (since 1970) and time_unit_ns, decimal. time_unit_ns comes before any sample

@@ -52,7 +52,10 @@ static void pack(struct chunk_writer *writer, const void *raw, size_t len, struc
 
 static uint32_t check_of(const void *head, size_t head_len, const void *payload, size_t len)
 {
-	return (uint32_t)crc32_z(crc32_z(0, head, head_len), payload, len);
+	uLong check = crc32_z(0, head, head_len);
+
+	/* Of no bytes, at NULL, it would give what a check begins with. */
+	return (uint32_t)(len ? crc32_z(check, payload, len) : check);
 }
 
 void chunk_writer__add(struct chunk_writer *writer, uint8_t kind, const void *raw, size_t len)

@@ -47,8 +47,10 @@ int record_sum__init(struct record_sum *sum)
 static uint32_t child(struct record_sum *sum, uint32_t parent, enum frame_kind kind, uint32_t text)
 {
 	struct frame frame = {.kind = kind, .function = text};
-	uint32_t id = frame_table__add(&sum->profile.frames, &frame);
+	uint32_t id = text ? frame_table__add(&sum->profile.frames, &frame) : 0;
 
+	if (!text)
+		return parent;
 	return id == UINT32_MAX ? TRIE_FULL : trie__child(&sum->profile.trie, parent, id);
 }
 
@@ -59,7 +61,8 @@ static uint32_t make_root(struct record_sum *sum, const struct record_thread *th
 	struct record_apart apart = sum->apart;
 	uint32_t node = TRIE_ROOT;
 
-	if (apart.containers)
+	/* Both are told apart only by who writes profiles of several kinds. */
+	if (apart.containers && (process->container || !apart.processes))
 		node = child(sum, node, FRAME_CONTAINER,
 			     process->container ?: strtab__add(sum->profile.strings, unknown,
 							       sizeof(unknown) - 1));
@@ -284,6 +287,10 @@ static int add_sample(struct record_sum *sum, struct record_sample *sample)
 
 /* --- files --- */
 
+#define COUNTED(X)                                                                                           \
+	X(truncated) X(unverified) X(without_python) X(code_freed) X(exited) X(line_approximate)             \
+		X(beyond_size_limit)
+
 /* The profile's metadata are those of the file, now that it has been read. */
 static void add_account(struct record_sum *sum)
 {
@@ -300,6 +307,9 @@ static void add_account(struct record_sum *sum)
 	/* Of these it is not known which samples they are. */
 	read->lost += profile->account.lost;
 	read->line_unknown += profile->account.line_unknown;
+#define ADD(name) read->name += profile->account.name;
+	COUNTED(ADD)
+#undef ADD
 	sum->end_ns = max_u64(sum->end_ns, since_ns + profile->duration_ns);
 	sum->all_samples += reader->samples;
 	sum->cut_off |= !reader->ended;
@@ -320,6 +330,7 @@ static bool begin_file(struct record_sum *sum)
 		if (!sum->apart_is_set)
 			sum->apart = file->reader->apart;
 		sum->apart_is_set = true;
+		sum->apart.threads |= sum->adds_threads;
 	}
 	file->since_ns = (int64_t)(profile->start_realtime_ns - sum->first_start_ns);
 	return profile->period_ns == sum->period_ns && profile->unit == sum->unit;
@@ -348,6 +359,8 @@ int record_sum__add(struct record_sum *sum, int fd, const char **fault)
 	sum->file = &file;
 	if (!begin_file(sum))
 		*fault = "it is of another kind or rate than the first one, and is left out";
+	if (sum->files == 1 && sum->begin)
+		err = sum->begin(sum, sum->context);
 	while (!err && !*fault && record_reader__next(file.reader, &sample))
 		err = add_sample(sum, &sample);
 	if (!*fault)
@@ -364,9 +377,16 @@ void record_sum__finish(struct record_sum *sum)
 {
 	const struct record_filter *filter = &sum->filter;
 	struct profile *profile = &sum->profile;
+	bool is_part = filter->has_from || filter->has_to || filter->pid || filter->thread || filter->function;
 	uint64_t from_ns = 0, to_ns = max_u64(sum->end_ns, sum->last_ns);
 
 	profile->account = sum->shown;
+	/* What a file that is whole says of all of it is right in any case. */
+	if (!is_part && !sum->cut_off) {
+#define TAKE(name) profile->account.name = sum->read.name;
+		COUNTED(TAKE)
+#undef TAKE
+	}
 	profile->account.engine = sum->read.engine;
 	profile->account.end = sum->read.end;
 	profile->account.rate_hz = sum->read.rate_hz;
@@ -374,7 +394,7 @@ void record_sum__finish(struct record_sum *sum)
 	profile->account.lost = sum->read.lost;
 	profile->account.line_unknown = sum->read.line_unknown;
 	/* Of a part it is not known. */
-	if (!filter->has_from && !filter->has_to && !filter->pid && !filter->thread && !filter->function)
+	if (!is_part)
 		profile->account.cpu_ns = sum->read.cpu_ns;
 	if (filter->has_from && filter->from_ns > 0)
 		from_ns = min_u64((uint64_t)filter->from_ns, to_ns);

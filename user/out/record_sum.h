@@ -27,7 +27,11 @@ struct record_sum {
 	struct profile profile; /* of what is shown */
 	struct record_filter filter;
 	bool apart_is_set; /* else it is as it was recorded */
+	bool adds_threads; /* ... and they are told apart as well */
 	struct record_apart apart;
+	/* Called when what the first file says of its run is known in `profile`, before its samples; NULL: nothing. */
+	int (*begin)(struct record_sum *sum, void *context);
+	void *context;
 	struct sink *sink; /* that gets what is shown, too; NULL: none */
 	/* of the files */
 	uint64_t files, all_samples;
@@ -48,7 +52,7 @@ struct record_sum {
 /* 0 or -ENOMEM; free in either case. The filter, what is apart and the sink are set by the caller then. */
 int record_sum__init(struct record_sum *sum);
 /*
- * Adds a file; takes the descriptor over. 0, or -errno as record_reader__open. *fault: why not all of it could be
+ * Adds a file; takes the descriptor over. 0, or -errno as record_reader__open or of `begin`. *fault: why not all of it could be
  * read, static, NULL if it could.
  */
 int record_sum__add(struct record_sum *sum, int fd, const char **fault);

@@ -91,7 +91,6 @@ static void begin(struct recorder *recorder)
 	add_pair(&meta, "program", "pybpfprof");
 	add_pair(&meta, "version", PYBPFPROF_VERSION);
 	add_pair(&meta, "host", config->host);
-	add_pair(&meta, "mode", config->mode);
 	add_pair(&meta, "unit", profile__unit_name(config->profile));
 	add_pair(&meta, "apart", apart);
 	add_number(&meta, "period_ns", config->profile->period_ns);
@@ -279,8 +278,10 @@ static void take(struct sink *sink, const struct sink_sample *sample)
 	item.context = recorder_tell_context(recorder, item.thread, sample->state, item.share);
 	recorder_fail(recorder, vec__push(&recorder->pending, item));
 	recorder->samples += !(sample->state & SINK_CONTINUED);
-	if (recorder->pending.len >= PENDING_MAX)
+	if (recorder->pending.len >= PENDING_MAX) {
 		add_pending(recorder, NULL, NULL);
+		hand_over(recorder);
+	}
 }
 
 static void settle(struct sink *sink, const uint64_t extra_ns[ESTIMATE_KINDS],
@@ -290,17 +291,6 @@ static void settle(struct sink *sink, const uint64_t extra_ns[ESTIMATE_KINDS],
 
 	if (recorder->pending.len && !recorder->err)
 		add_pending(recorder, extra_ns, exact_ns);
-}
-
-static void flush(struct sink *sink)
-{
-	struct recorder *recorder = recorder_of(sink);
-
-	if (recorder->err || recorder->over || (!recorder->prepared && !recorder->begun))
-		return;
-	add_pending(recorder, NULL, NULL);
-	add_account(recorder, false);
-	hand_over(recorder);
 }
 
 /* --- files --- */
@@ -326,17 +316,20 @@ static void end_file(struct recorder *recorder)
 
 int recorder__end(struct recorder *recorder)
 {
-	if (!recorder->over)
+	if (!recorder->over && (recorder->prepared || !recorder->follows))
 		end_file(recorder);
 	recorder->over = true;
 	return recorder->err;
 }
 
-int recorder__restart(struct recorder *recorder)
+/* What is taken next begins a file that can be read by itself. */
+static void begin_next(struct recorder *recorder)
 {
 	const struct profile *profile = recorder->config.profile;
 
 	end_file(recorder);
+	if (!recorder->err)
+		recorder_fail(recorder, recorder->config.next(recorder->config.context));
 	chunk_writer__restart(&recorder->chunks);
 	recorder_clear_tables(recorder);
 	recorder->before = profile->account;
@@ -346,7 +339,30 @@ int recorder__restart(struct recorder *recorder)
 	recorder->samples = recorder->bytes = 0;
 	recorder->newest = recorder->last_time = 0;
 	recorder->begun = recorder->prepared = false;
-	return recorder->err;
+	recorder->follows = true;
+}
+
+static bool is_full(const struct recorder *recorder)
+{
+	const struct recorder_config *config = &recorder->config;
+	uint64_t lasts_ns = config->profile->duration_ns - recorder->before_ns;
+
+	return (config->rotate_bytes && recorder->bytes >= config->rotate_bytes) ||
+	       (config->rotate_ns && lasts_ns >= config->rotate_ns);
+}
+
+static void flush(struct sink *sink)
+{
+	struct recorder *recorder = recorder_of(sink);
+
+	/* Without a sample there is nothing to be kept. */
+	if (recorder->err || recorder->over || !recorder->prepared)
+		return;
+	add_pending(recorder, NULL, NULL);
+	add_account(recorder, false);
+	hand_over(recorder);
+	if (is_full(recorder))
+		begin_next(recorder);
 }
 
 int recorder__new(struct recorder **out, const struct recorder_config *config)
@@ -366,11 +382,6 @@ int recorder__new(struct recorder **out, const struct recorder_config *config)
 struct sink *recorder__sink(struct recorder *recorder)
 {
 	return &recorder->sink;
-}
-
-uint64_t recorder__bytes(const struct recorder *recorder)
-{
-	return recorder->bytes;
 }
 
 int recorder__error(const struct recorder *recorder)

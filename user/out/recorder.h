@@ -16,23 +16,21 @@ struct recorder;
 
 struct recorder_config {
 	const struct profile *profile; /* that the samples' nodes are of; borrowed; its metadata are written */
-	const char *mode;	       /* "cpu", ... */
 	const char *host;
 	struct record_apart apart;
 	/* All that is written, in order. 0 or -errno, after which nothing more comes. */
 	int (*write)(void *context, const void *bytes, size_t len);
+	/* A file that is as large or long as that is ended, and another one begun, with its first bytes. 0: any. */
+	uint64_t rotate_bytes, rotate_ns;
+	int (*next)(void *context); /* the file is whole, and another one comes. 0 or -errno */
 	void *context;
 };
 
 /* 0 or -ENOMEM. Nothing is written before the first flush. */
 int recorder__new(struct recorder **out, const struct recorder_config *config);
 struct sink *recorder__sink(struct recorder *recorder);
-/* Bytes written to this file. */
-uint64_t recorder__bytes(const struct recorder *recorder);
 /* What failed: 0 or -errno. */
 int recorder__error(const struct recorder *recorder);
 /* The file is whole with this; after it nothing is taken any more. 0 or -errno. */
 int recorder__end(struct recorder *recorder);
-/* The same, and what is taken next begins another file, that can be read by itself. 0 or -errno. */
-int recorder__restart(struct recorder *recorder);
 void recorder__free(struct recorder *recorder);

@@ -47,6 +47,7 @@ struct recorder {
 	struct account before; /* what files before this one have told of it, and ... */
 	uint64_t before_ns;    /* ... how long they took */
 	bool prepared, begun, over;
+	bool follows; /* there was a file before; if no sample comes, nothing is written */
 	int err;
 };
 

@@ -51,6 +51,7 @@ struct output {
 	int fd;		  /* -1 = not open */
 	bool replaces;	  /* a file that was there before */
 	bool written;	  /* at least once, in full */
+	uint64_t appended; /* bytes, by output__append */
 };
 
 /*
@@ -68,5 +69,12 @@ int output__open(struct output *out, const char *path, const struct writer *writ
 int output__write(struct output *out, const struct profile *profile, enum group_by group);
 /* The same with any text. */
 int output__write_text(struct output *out, const struct buf *text);
+/*
+ * One part after the other, in place of the above: the file has its name from the first one on. 0 or -errno; the
+ * file then ends with the last part that is whole.
+ */
+int output__append(struct output *out, const void *bytes, size_t len);
+/* After the last part. 0 or -errno. */
+int output__finish(struct output *out);
 /* Removes a temporary file that was never renamed. */
 void output__close(struct output *out);

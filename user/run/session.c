@@ -209,10 +209,9 @@ static void flush_sinks(struct session *session, uint64_t now)
 	session->flush_ns = done + max_u64(FLUSH_NS, (done - now) * FLUSH_SHARE);
 }
 
-void session__give_samples(struct session *session, struct sink *sink)
+void session__give_samples(struct session *session, struct sink *sinks)
 {
-	sink->next = session->symbolizer.sink;
-	session->symbolizer.sink = sink;
+	session->symbolizer.sink = sinks;
 	session->flush_ns = session->start_ns + FLUSH_NS;
 }
 

@@ -72,8 +72,8 @@ struct session;
 /* Attach. On failure the reason has been logged and nothing is left attached. */
 enum session_error session__open(struct session **out, const struct session_config *config);
 
-/* Before it is run: a sink that gets every sample by itself, and is flushed in time. Borrowed. */
-void session__give_samples(struct session *session, struct sink *sink);
+/* Before it is run: sinks that get every sample by itself, and are flushed in time. Borrowed. */
+void session__give_samples(struct session *session, struct sink *sinks);
 /* Are processes, containers told apart? That they may be is known from open on. */
 bool session__is_by_process(const struct session *session);
 

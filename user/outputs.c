@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See outputs.h.
+ */
+#include "outputs.h"
+
+#include "base/log.h"
+#include "out/name.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *host(void)
+{
+	static char name[HOST_NAME_MAX + 1];
+
+	if (!*name)
+		gethostname(name, sizeof(name) - 1);
+	return name;
+}
+
+void outputs__facts(struct name_facts *facts, pid_t pid)
+{
+	*facts = (struct name_facts){.pid = pid, .time_s = (uint64_t)time(NULL), .host = host()};
+}
+
+static bool is_record(const struct outputs *outputs, size_t i)
+{
+	return outputs->options->outputs.items[i].writer->streams;
+}
+
+static struct output *output_of(const struct outputs *outputs, size_t i)
+{
+	return is_record(outputs, i) ? &outputs->records[i].output : &outputs->items[i];
+}
+
+static int open_one(struct outputs *outputs, const struct name_facts *facts)
+{
+	size_t i = outputs->open;
+	const struct output_option *wanted = &outputs->options->outputs.items[i];
+	char *name = outputs->names[i] = name__expand(wanted->path, facts);
+	int err;
+
+	if (!name)
+		return -ENOMEM;
+	err = is_record(outputs, i)
+		      ? record_output__open(&outputs->records[i], name, &outputs->options->rotation)
+		      : output__open(&outputs->items[i], name, wanted->writer);
+	if (err)
+		log_err("cannot write %s: %s", log_shown(name), strerror(-err));
+	return err;
+}
+
+int outputs__open(struct outputs *outputs, const struct options *options, const struct name_facts *facts)
+{
+	size_t count = options->outputs.len;
+	int err = 0;
+
+	*outputs = (struct outputs){.options = options};
+	outputs->names = calloc(count + 1, sizeof(*outputs->names));
+	outputs->items = calloc(count + 1, sizeof(*outputs->items));
+	outputs->records = calloc(count + 1, sizeof(*outputs->records));
+	if (!outputs->names || !outputs->items || !outputs->records)
+		return -ENOMEM;
+	for (; outputs->open < count && !err; outputs->open += !err)
+		err = open_one(outputs, facts);
+	return err;
+}
+
+bool outputs__record(const struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->open; i++)
+		if (is_record(outputs, i))
+			return true;
+	return false;
+}
+
+int outputs__start(struct outputs *outputs, const struct profile *profile, struct record_apart apart,
+		   struct sink **sinks)
+{
+	int err = 0;
+
+	*sinks = NULL;
+	for (size_t i = 0; i < outputs->open && !err; i++) {
+		struct recorder_config config = {.profile = profile, .host = host(), .apart = apart};
+		struct sink *sink;
+
+		if (!is_record(outputs, i))
+			continue;
+		err = record_output__start(&outputs->records[i], &config);
+		if (err)
+			break;
+		sink = recorder__sink(outputs->records[i].recorder);
+		sink->next = *sinks;
+		*sinks = sink;
+	}
+	return err;
+}
+
+static int write_one(struct outputs *outputs, size_t i, const struct profile *profile)
+{
+	struct output *output = &outputs->items[i];
+	int err = is_record(outputs, i) ? record_output__end(&outputs->records[i])
+					: output__write(output, profile, outputs->options->group);
+
+	if (err == -EPIPE && output_of(outputs, i)->fd == STDOUT_FILENO)
+		return 0; /* the reader has seen enough */
+	if (err && !is_record(outputs, i))
+		log_err("cannot write %s: %s; no profile is left there", log_shown(output->path),
+			strerror(-err));
+	return err;
+}
+
+int outputs__write(struct outputs *outputs, const struct profile *profile, bool snapshot)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < outputs->open; i++) {
+		int err = 0;
+
+		if (!snapshot || (!is_record(outputs, i) && outputs->items[i].final_path))
+			err = write_one(outputs, i, profile);
+		first = first ?: err;
+	}
+	return first;
+}
+
+static void tell_record(const struct record_output *record)
+{
+	if (record->number > record->first)
+		log_info("wrote %s, the last of %u files%s", log_shown(record->file),
+			 record->number - record->first + 1,
+			 record->rotation.keep && record->number - record->first >= record->rotation.keep
+				 ? ", of which the first are gone by --keep"
+				 : "");
+	else
+		log_info("wrote %s%s", log_shown(record->file),
+			 record->output.replaces ? ", in place of the file that was there" : "");
+}
+
+void outputs__tell(const struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->open; i++) {
+		const struct output *output = output_of(outputs, i);
+
+		if (!output->written || output->fd == STDOUT_FILENO)
+			continue;
+		if (is_record(outputs, i))
+			tell_record(&outputs->records[i]);
+		else
+			log_info("wrote %s%s", log_shown(output->path),
+				 output->replaces ? ", in place of the file that was there" : "");
+	}
+}
+
+void outputs__unlink_temporary(const struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->open; i++)
+		if (output_of(outputs, i)->tmp_path)
+			unlink(output_of(outputs, i)->tmp_path);
+}
+
+void outputs__close(struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->open; i++) {
+		if (is_record(outputs, i))
+			record_output__close(&outputs->records[i]);
+		else
+			output__close(&outputs->items[i]);
+	}
+	for (size_t i = 0; outputs->names && i < outputs->options->outputs.len; i++)
+		free(outputs->names[i]);
+	free(outputs->names);
+	free(outputs->items);
+	free(outputs->records);
+	*outputs = (struct outputs){.options = outputs->options};
+}

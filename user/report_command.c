@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See report_command.h. Recordings are anybody's: their texts are escaped, as in every output.
+ */
+#include "report_command.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "exit_codes.h"
+#include "out/name.h"
+#include "out/record_sum.h"
+#include "outputs.h"
+#include "print.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_OF_S	  1000000000ll
+#define NS_OF_DAY (24 * 3600 * NS_OF_S)
+
+struct reading {
+	const struct options *options;
+	struct record_sum sum;
+	struct outputs outputs;
+	bool failed;
+};
+
+/* --- times --- */
+
+/* Midnight before the start, as clocks here say. */
+static int64_t midnight_before(uint64_t start_ns)
+{
+	time_t seconds = (time_t)(start_ns / NS_OF_S);
+	struct tm tm;
+
+	if (!localtime_r(&seconds, &tm))
+		return 0;
+	tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
+	tm.tm_isdst = -1;
+	return (int64_t)mktime(&tm) * NS_OF_S;
+}
+
+/* Since the start. A time of day is the one that is nearest after it, or a short time before. */
+static int64_t since_start(const struct report_time *time, uint64_t start_ns)
+{
+	int64_t at = time->ns;
+
+	if (time->kind == TIME_SINCE)
+		return at;
+	if (time->kind == TIME_OF_DAY) {
+		at += midnight_before(start_ns);
+		if (at + NS_OF_DAY / 2 < (int64_t)start_ns)
+			at += NS_OF_DAY;
+	}
+	return at - (int64_t)start_ns;
+}
+
+/* When it is known when the recording began. */
+static int begin(struct record_sum *sum, void *context)
+{
+	struct reading *reading = context;
+	const struct report_options *options = &reading->options->reading;
+	uint64_t start_ns = sum->profile.start_realtime_ns;
+
+	sum->filter.has_from = options->from.kind != TIME_NONE;
+	sum->filter.has_to = options->to.kind != TIME_NONE;
+	sum->filter.from_ns = since_start(&options->from, start_ns);
+	sum->filter.to_ns = since_start(&options->to, start_ns);
+	/* Recordings that are written from it say times as it does. */
+	sum->profile.start_ns = NS_OF_DAY;
+	return outputs__start(&reading->outputs, &sum->profile, sum->apart, &sum->sink);
+}
+
+/* --- reading --- */
+
+static int open_file(const char *name)
+{
+	int fd = strcmp(name, "-") ? open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY) : dup(STDIN_FILENO);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static const char *reason(int err)
+{
+	return err == -EINVAL	? "it is no recording (.pbp)"
+	       : err == -ENOTSUP ? "it is a recording of another version of this program"
+				 : strerror(-err);
+}
+
+static void read_file(struct reading *reading, const char *name)
+{
+	const char *fault = NULL;
+	int fd = open_file(name), err = fd < 0 ? fd : record_sum__add(&reading->sum, fd, &fault);
+
+	if (err)
+		log_err("cannot read %s: %s", log_shown(name), reason(err));
+	else if (fault)
+		log_warn("%s: %s; what is there up to that is shown", log_shown(name), fault);
+	reading->failed |= err != 0;
+}
+
+/* --- what is said --- */
+
+static void add_text(struct buf *out, const char *text)
+{
+	buf__add_escaped(out, text ?: "", NULL);
+}
+
+static void add_clock(struct buf *out, uint64_t realtime_ns)
+{
+	time_t seconds = (time_t)(realtime_ns / NS_OF_S);
+	char text[40];
+	struct tm tm;
+
+	if (localtime_r(&seconds, &tm) && strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm))
+		buf__adds(out, text);
+}
+
+static void add_head(const struct reading *reading, struct buf *out)
+{
+	const struct record_sum *sum = &reading->sum;
+	const struct profile *profile = &sum->profile;
+	const char *host = strtab__get(profile->strings, sum->host);
+
+	if (profile->unit == PROFILE_TIME)
+		buf__addf(out, "%.3f s", (double)profile__total(profile) / 1e9);
+	else
+		buf__addf(out, "%" PRIu64 " sample%s", profile->samples, profile->samples == 1 ? "" : "s");
+	buf__adds(out, " of ");
+	if (profile->account.processes == 1 && profile->command && *profile->command)
+		add_text(out, profile->command);
+	else
+		buf__addf(out, "%" PRIu64 " processes", profile->account.processes);
+	buf__addf(out, " in %.1f s from ", (double)profile->duration_ns / 1e9);
+	add_clock(out, profile->start_realtime_ns);
+	if (*host) {
+		buf__adds(out, " on ");
+		add_text(out, host);
+	}
+	buf__adds(out, " by the ");
+	add_text(out, profile->account.engine ?: "unknown");
+	buf__adds(out, " engine (");
+	add_text(out, profile->account.end ?: "its end is not known");
+	buf__adds(out, ")\n");
+}
+
+static bool is_part(const struct record_filter *filter)
+{
+	return filter->has_from || filter->has_to || filter->pid || filter->thread || filter->function;
+}
+
+static void add_part(const struct reading *reading, struct buf *out)
+{
+	const struct record_filter *filter = &reading->sum.filter;
+
+	if (!is_part(filter))
+		return;
+	buf__addf(out, "  of which   a part of %" PRIu64 " samples:", reading->sum.all_samples);
+	if (filter->has_from)
+		buf__addf(out, " from %.3f s", (double)filter->from_ns / 1e9);
+	if (filter->has_to)
+		buf__addf(out, " to %.3f s", (double)filter->to_ns / 1e9);
+	if (filter->pid)
+		buf__addf(out, " of process %" PRIu32, filter->pid);
+	if (filter->thread) {
+		buf__adds(out, " of thread ");
+		add_text(out, filter->thread);
+	}
+	if (filter->function) {
+		buf__adds(out, " with ");
+		add_text(out, filter->function);
+	}
+	buf__adds(out, "\n");
+}
+
+static void add_count(struct buf *out, uint64_t count, const char *text)
+{
+	if (count)
+		buf__addf(out, ", %" PRIu64 " %s", count, text);
+}
+
+static void add_samples(const struct reading *reading, struct buf *out)
+{
+	const struct profile *profile = &reading->sum.profile;
+	const struct account *account = &profile->account;
+
+	buf__addf(out, "  samples    %" PRIu64 " taken, %" PRIu64 " lost%s, %" PRIu64 " truncated, %" PRIu64 " unverified",
+		  profile->samples, account->lost,
+		  is_part(&reading->sum.filter) && account->lost ? " (of all)" : "", account->truncated,
+		  account->unverified);
+	add_count(out, account->code_freed, "with code freed before it was read");
+	add_count(out, account->exited, "of processes that ended before all was read");
+	add_count(out, account->line_unknown, "with a caller's line unknown");
+	add_count(out, account->beyond_size_limit, "beyond the profile's size limit");
+	buf__addf(out, ", %" PRIu64 " without Python frames\n", account->without_python);
+}
+
+static void add_state(const struct record_sum *sum, struct buf *out)
+{
+	double whole = (double)sum->on_cpu / 100;
+
+	if (sum->on_cpu)
+		buf__addf(out,
+			  "  state      %.1f%% holding the GIL or attached, %.1f%% collecting garbage, %.1f%% with an "
+			  "exception set, %.1f%% in the kernel\n",
+			  (double)sum->attached / whole, (double)sum->collecting / whole,
+			  (double)sum->raising / whole, (double)sum->in_kernel / whole);
+}
+
+static void print_account(const struct reading *reading)
+{
+	struct buf text = {0};
+
+	add_head(reading, &text);
+	add_part(reading, &text);
+	add_samples(reading, &text);
+	add_state(&reading->sum, &text);
+	print__lines(&text);
+}
+
+/* --- all of it --- */
+
+static int finish(struct reading *reading)
+{
+	const struct options *options = reading->options;
+	const struct profile *profile = &reading->sum.profile;
+	bool failed = reading->failed;
+
+	if (!reading->sum.files)
+		return EXIT_FAILED;
+	record_sum__finish(&reading->sum);
+	if (!profile->samples && !profile__total(profile)) {
+		print_account(reading);
+		log_err("no samples%s", is_part(&reading->sum.filter) ? " in that part of the recording" : "");
+		return EXIT_FAILED;
+	}
+	failed |= outputs__write(&reading->outputs, profile, false) != 0;
+	if (!options->quiet)
+		failed |= print__table(profile, options->group, options->rows, STDOUT_FILENO) != 0;
+	print_account(reading);
+	outputs__tell(&reading->outputs);
+	return failed ? EXIT_FAILED : reading->sum.cut_off ? EXIT_PARTIAL : EXIT_WRITTEN;
+}
+
+int report_command__run(const struct options *options)
+{
+	const struct report_options *wanted = &options->reading;
+	struct reading reading = {.options = options};
+	struct name_facts facts;
+	int err, code = EXIT_FAILED;
+
+	outputs__facts(&facts, getpid());
+	err = record_sum__init(&reading.sum) ?: outputs__open(&reading.outputs, options, &facts);
+	reading.sum.filter = wanted->filter;
+	reading.sum.apart_is_set = wanted->apart_is_set;
+	reading.sum.apart = wanted->apart;
+	reading.sum.adds_threads = wanted->adds_threads;
+	reading.sum.begin = begin;
+	reading.sum.context = &reading;
+	for (size_t i = 0; i < wanted->files.len && !err; i++)
+		read_file(&reading, wanted->files.items[i]);
+	if (!err)
+		code = finish(&reading);
+	outputs__close(&reading.outputs);
+	record_sum__free(&reading.sum);
+	return code;
+}
