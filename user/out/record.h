@@ -26,14 +26,14 @@
  *	processes, cpu_ns, duration_ns. They are of this file alone; what was not told is 0.
  *
  * TABLES: entries, each with its kind first (1 byte, RECORD_*). Those of a kind are numbered in their order, from 0,
- * and references are such numbers, of what came before. Numbers are varints:
+ * and references are such numbers, of what came before, or, "back", how many came after it. Numbers are varints:
  *	STRING	text. (Number 0 is "", and is not in the file.)
  *	FRAME	1 byte, its enum frame_kind (agg/frame.h), plus 16 if the line is approximate, 32 if it is a wait;
- *		function, a string; of a Python frame also: file, a string; first line, 0 if not known; line, 0 if not
- *		known
- *	NODE	a frame and the path that it is called from: how many nodes before itself that is, 0 for the root; frame.
- *		(Number 0 is the root, and is not in the file.)
- *	STACK	a path that has samples: node
+ *		function, a string; of a Python frame also: file, a string; first line, 0 if not known; line less
+ *		first line, signed
+ *	NODE	a frame and the path that it is called from: that path, a node, back; frame, back. (Number 0 is the root,
+ *		and is not in the file.)
+ *	STACK	a path that has samples: node, back
  *	PROCESS	pid; three texts: command, and what stands above its stacks where processes are told apart
  *		("process 12 (python app.py)"), and where containers are ("container web", "" if not looked up)
  *	THREAD	process; tid; two texts: name, and what stands above its stacks where threads are told apart

@@ -52,6 +52,7 @@ struct record_bytes {
 /* --- record_reader.c --- */
 
 uint64_t record_take_number(struct record_bytes *bytes);
+int64_t record_take_signed(struct record_bytes *bytes);
 uint8_t record_take_byte(struct record_bytes *bytes);
 /* Not terminated; without NUL in it. */
 const char *record_take_text(struct record_bytes *bytes, size_t *len);

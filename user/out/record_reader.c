@@ -58,7 +58,7 @@ const char *record_take_text(struct record_bytes *bytes, size_t *len)
 	return text;
 }
 
-static int64_t take_signed(struct record_bytes *bytes)
+int64_t record_take_signed(struct record_bytes *bytes)
 {
 	uint64_t value = record_take_number(bytes);
 
@@ -227,7 +227,7 @@ static void take_times(struct record_reader *reader, struct record_bytes *bytes,
 	for (size_t i = 0; i < stream->batch.len && !bytes->bad; i++) {
 		uint64_t *of_thread = &stream->thread_times.items[stream->numbers.items[i]];
 		uint64_t before = by_thread ? *of_thread : stream->last_time;
-		uint64_t time = before + (uint64_t)take_signed(bytes) + period;
+		uint64_t time = before + (uint64_t)record_take_signed(bytes) + period;
 
 		stream->last_time = *of_thread = time;
 		stream->batch.items[i].time_ns = (int64_t)(time * stream->unit_ns);

@@ -20,6 +20,14 @@
 		number_ < (table)->len ? (table)->items[number_] : 0;                                        \
 	})
 
+/* The same, where it is said how many came after it. */
+#define take_back(bytes, table)                                                                              \
+	({                                                                                                   \
+		uint64_t back_ = record_take_number(bytes);                                                  \
+		(bytes)->bad |= back_ >= (table)->len;                                                       \
+		back_ < (table)->len ? (table)->items[(table)->len - 1 - back_] : 0;                         \
+	})
+
 static int add_string(struct record_reader *reader, const char *text, size_t len, uint32_t *id)
 {
 	if (strtab__bytes(reader->profile->strings) > RECORD_STRINGS_MAX)
@@ -44,17 +52,19 @@ static int take_frame(struct record_reader *reader, struct record_bytes *bytes)
 	struct frame frame = {.kind = kind % RECORD_FRAME_APPROXIMATE,
 			      .approximate = kind & RECORD_FRAME_APPROXIMATE,
 			      .wait = kind & RECORD_FRAME_WAIT};
-	uint64_t first_line, line;
+	uint64_t first_line;
+	int64_t line;
 	uint32_t id;
 
 	frame.function = take_reference(bytes, &stream->strings);
 	if (frame.kind == FRAME_PYTHON) {
 		frame.file = take_reference(bytes, &stream->strings);
 		first_line = record_take_number(bytes);
-		line = record_take_number(bytes);
+		line = record_take_signed(bytes);
+		bytes->bad |= first_line > UINT32_MAX || line > UINT32_MAX || line < -(int64_t)UINT32_MAX ||
+			      (int64_t)first_line + line < 0 || (int64_t)first_line + line > UINT32_MAX;
 		frame.first_line = (uint32_t)first_line;
-		frame.line = (uint32_t)line;
-		bytes->bad |= first_line > UINT32_MAX || line > UINT32_MAX;
+		frame.line = bytes->bad ? 0 : (uint32_t)((int64_t)first_line + line);
 	}
 	/* Others stand above stacks, and are not in them. */
 	bytes->bad |= (frame.kind != FRAME_PYTHON && frame.kind != FRAME_SPECIAL) ||
@@ -72,20 +82,17 @@ static int take_frame(struct record_reader *reader, struct record_bytes *bytes)
 static int take_node(struct record_reader *reader, struct record_bytes *bytes)
 {
 	struct record_stream *stream = reader->stream;
-	uint64_t back = record_take_number(bytes);
-	uint32_t frame = take_reference(bytes, &stream->frames), node;
+	uint32_t parent = take_back(bytes, &stream->nodes), frame = take_back(bytes, &stream->frames), node;
 
-	bytes->bad |= back > stream->nodes.len;
 	if (bytes->bad)
 		return 0;
-	node = trie__child(&reader->stacks, back ? stream->nodes.items[stream->nodes.len - back] : TRIE_ROOT,
-			   frame);
+	node = trie__child(&reader->stacks, parent, frame);
 	return node == TRIE_FULL ? -E2BIG : push(&stream->nodes, node, RECORD_NODES_MAX);
 }
 
 static int take_stack(struct record_stream *stream, struct record_bytes *bytes)
 {
-	uint32_t node = take_reference(bytes, &stream->nodes);
+	uint32_t node = take_back(bytes, &stream->nodes);
 
 	return bytes->bad ? 0 : push(&stream->stacks, node, RECORD_NODES_MAX);
 }

@@ -136,7 +136,7 @@ static void add_account(struct recorder *recorder, bool last)
 
 /* --- samples --- */
 
-static uint64_t fold(int64_t value)
+uint64_t recorder_fold(int64_t value)
 {
 	return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
 }
@@ -150,8 +150,8 @@ static void add_times(struct recorder *recorder, const struct recorder_sample *i
 	for (size_t i = 0; i < count; i++) {
 		int64_t *of_thread = &recorder->thread_times.items[items[i].thread];
 
-		protobuf__varint(in_order, fold(items[i].time - recorder->last_time - period));
-		protobuf__varint(by_thread, fold(items[i].time - *of_thread - period));
+		protobuf__varint(in_order, recorder_fold(items[i].time - recorder->last_time - period));
+		protobuf__varint(by_thread, recorder_fold(items[i].time - *of_thread - period));
 		recorder->last_time = *of_thread = items[i].time;
 	}
 	recorder_fail(recorder, by_thread->err ?: in_order->err);

@@ -54,6 +54,7 @@ struct recorder {
 /* --- recorder.c --- */
 
 void recorder_fail(struct recorder *recorder, int err);
+uint64_t recorder_fold(int64_t value); /* a signed number, to be written as one that is not */
 /* `raw` is empty after that. */
 void recorder_add_chunk(struct recorder *recorder, uint8_t kind, struct buf *raw);
 

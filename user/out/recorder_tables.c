@@ -90,7 +90,7 @@ static uint32_t tell_frame(struct recorder *recorder, uint32_t id)
 	if (frame->kind == FRAME_PYTHON) {
 		protobuf__varint(buf, file);
 		protobuf__varint(buf, frame->first_line);
-		protobuf__varint(buf, frame->line);
+		protobuf__varint(buf, recorder_fold((int64_t)frame->line - frame->first_line));
 	}
 	*number = ++recorder->frames.count;
 	return *number - 1;
@@ -109,8 +109,8 @@ static uint32_t tell_node(struct recorder *recorder, uint32_t parent, uint32_t f
 		return node;
 	frame = tell_frame(recorder, frame);
 	buf = entry(recorder, RECORD_NODE);
-	protobuf__varint(buf, parent ? node - parent : 0);
-	protobuf__varint(buf, frame);
+	protobuf__varint(buf, node - 1 - parent);
+	protobuf__varint(buf, recorder->frames.count - 1 - frame);
 	return node;
 }
 
@@ -146,7 +146,7 @@ uint32_t recorder_tell_stack(struct recorder *recorder, uint32_t id)
 		return 0;
 	number = number_of(recorder, &recorder->stacks, node);
 	if (!*number) {
-		protobuf__varint(entry(recorder, RECORD_STACK), node);
+		protobuf__varint(entry(recorder, RECORD_STACK), recorder->paths.nodes.len - 1 - node);
 		*number = ++recorder->stacks.count;
 	}
 	return *number - 1;
