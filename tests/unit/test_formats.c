@@ -6,12 +6,16 @@
 #include "unit/json_check.h"
 #include "made.h"
 #include "out/protobuf.h"
+#include "out/record.h"
+#include "out/record_chunks.h"
 #include "out/writer.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <zlib.h>
 
 static struct profile profile;
@@ -49,6 +53,23 @@ static void inflate_file(void)
 	inflateEnd(&stream);
 }
 
+/* Of each chunk, its kind and what is in it. */
+static void unpack_chunks(void)
+{
+	int fd = memfd_create("record", MFD_CLOEXEC);
+	struct chunk_reader reader;
+
+	cr_assert(fd >= 0 && !buf__write_fd(&file, fd) && !lseek(fd, 0, SEEK_SET));
+	cr_assert_eq(chunk_reader__open(&reader, fd), 0);
+	while (!chunk_reader__next(&reader)) {
+		buf__addf(&body, "%d ", reader.kind);
+		buf__add(&body, reader.raw, reader.raw_len);
+		buf__addc(&body, '\n');
+	}
+	cr_assert_eq(reader.kind, RECORD_CHUNK_END);
+	chunk_reader__close(&reader);
+}
+
 /* What stands between two texts. */
 static void cut_out(const char *from, const char *to)
 {
@@ -70,6 +91,8 @@ static void write_body(const struct writer *writer, enum group_by group)
 	cr_assert_eq(writer->write(&profile, group, &file), 0);
 	if (writer == &pprof_writer)
 		inflate_file();
+	else if (writer == &pbp_writer)
+		unpack_chunks();
 	else if (writer == &flamegraph_writer)
 		cut_out("<script type=\"application/json\" id=\"profile\">", "</script>");
 	else

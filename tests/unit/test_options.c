@@ -3,6 +3,7 @@
  * The command line: every option, long and short, what it means and what it refuses.
  */
 #include "options.h"
+#include "options_values.h"
 
 #include "base/util.h"
 
@@ -10,7 +11,9 @@
 #include <criterion/redirect.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MAX_WORDS 16
 
@@ -463,6 +466,96 @@ Test(options, words_are_escaped)
 }
 
 /* The help names every option and every format. */
+/* Capital letters are sizes, small ones times: 10m is ten minutes. */
+Test(options, rotation)
+{
+	expect_good("-p 1 -o x.pbp");
+	cr_expect(!options.rotation.bytes && !options.rotation.ns && !options.rotation.keep);
+	expect_good("-p 1 -o x.pbp -o x.html --rotate 10M --keep 3");
+	cr_expect(options.rotation.bytes == 10000000 && !options.rotation.ns && options.rotation.keep == 3);
+	expect_good("-p 1 -o x.pbp --rotate 10m");
+	cr_expect(!options.rotation.bytes && options.rotation.ns == 600000000000ull);
+	expect_good("-p 1 -o x --format pbp --rotate 1.5G");
+	cr_expect_eq(options.rotation.bytes, 1500000000);
+	expect_good("-p 1 -o x.pbp --rotate 64k");
+	cr_expect_eq(options.rotation.bytes, 64000);
+	expect_bad("-p 1 -o x.pbp --rotate 100");
+	expect_bad("-p 1 -o x.pbp --rotate 63k");
+	expect_bad("-p 1 -o x.pbp --rotate 500ms");
+	expect_bad("-p 1 -o x.pbp --rotate -1M");
+	expect_bad("-p 1 -o x.pbp --rotate M");
+	expect_bad("-p 1 -o x.pbp --rotate 10Q");
+	expect_bad("-p 1 -o x.pbp --keep 3");
+	expect_bad("-p 1 -o x.pbp --rotate 1M --keep 0");
+	expect_bad("-p 1 -o x.html --rotate 1M");
+	expect_bad("-p 1 -o - --format pbp --rotate 1M");
+}
+
+Test(options, report)
+{
+	const struct report_options *reading = &options.reading;
+
+	expect_good("report x.pbp");
+	cr_expect_eq(options.command, COMMAND_REPORT);
+	cr_expect(reading->files.len == 1 && !strcmp(reading->files.items[0], "x.pbp"));
+	cr_expect(!reading->from.kind && !reading->to.kind && !reading->apart_is_set && !options.quiet);
+	expect_good("report x.1.pbp -q -o a.html x.2.pbp -o b.pb.gz -l 3 -- -x.pbp");
+	cr_expect(reading->files.len == 3 && !strcmp(reading->files.items[2], "-x.pbp"));
+	cr_expect(options.outputs.len == 2 && options.quiet && options.rows == 3);
+	expect_good("report x.pbp -o - --format jsonl");
+	cr_expect(options.quiet && options.outputs.items[0].writer == &jsonl_writer);
+	expect_good("report x.pbp -p 12 --thread pool-* --function Box.go");
+	cr_expect_eq(reading->filter.pid, 12);
+	cr_expect_str_eq(reading->filter.thread, "pool-*");
+	cr_expect_str_eq(reading->filter.function, "Box.go");
+	expect_good("report x.pbp --by function --by process --by thread");
+	cr_expect(options.group == GROUP_FUNCTION && reading->apart_is_set && reading->apart.processes &&
+		  reading->apart.threads && !reading->apart.containers);
+	expect_good("report x.pbp --by merged");
+	cr_expect(reading->apart_is_set && !reading->apart.processes && options.group == GROUP_LINE);
+	expect_good("report x.pbp -t");
+	cr_expect(reading->adds_threads && !reading->apart_is_set);
+	expect_bad("report");
+	expect_bad("report -o x.html");
+	expect_bad("report x.pbp -o x.unknown");
+	expect_bad("report x.pbp -d 5");
+	expect_bad("report x.pbp --json");
+	expect_bad("report x.pbp --by merged --by thread");
+	expect_bad("report x.pbp --by user");
+	expect_bad("report x.pbp -p 0");
+	expect_bad("report x.pbp --thread=");
+	expect_bad("report x.pbp --from 5 --to 5");
+}
+
+static void expect_time(const char *text, int kind, double seconds)
+{
+	struct report_time time;
+
+	cr_assert_eq(parse_report_time(text, &time), 0, "%s", text);
+	cr_expect_eq((int)time.kind, kind, "%s", text);
+	cr_expect_eq(time.ns, (int64_t)(seconds * 1e9), "%s: %ld", text, (long)time.ns);
+}
+
+Test(options, report_times)
+{
+	static const char *const bad[] = {"",	    "-5",      "5x",	  "25:00",    "12:60", "12:00:61x",
+					  "12:5:",  "2026-11", "2026-11-30", "12:00Zx", "noon",  "12:00:00.5.5"};
+	struct report_time time;
+
+	setenv("TZ", "UTC-2", 1);
+	tzset();
+	expect_time("0", TIME_SINCE, 0);
+	expect_time("12.5", TIME_SINCE, 12.5);
+	expect_time("2m", TIME_SINCE, 120);
+	expect_time("13:05", TIME_OF_DAY, 13 * 3600 + 5 * 60);
+	expect_time("13:05:30", TIME_OF_DAY, 13 * 3600 + 5 * 60 + 30);
+	expect_time("13:05:30.25", TIME_OF_DAY, 13 * 3600 + 5 * 60 + 30.25);
+	expect_time("2026-11-30T13:05:30Z", TIME_AT, 1796043930);
+	expect_time("2026-11-30T13:05:30", TIME_AT, 1796043930 - 7200);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		cr_expect_eq(parse_report_time(bad[i], &time), -EINVAL, "%s", bad[i]);
+}
+
 Test(options, help)
 {
 	static const char *const words[] = {
@@ -470,9 +563,10 @@ Test(options, help)
 		"--function",	  "--threads",	"--limit",     "--quiet",   "--verbose", "--kernel-frames",
 		"--subprocesses", "--all",	"--by",	       "--as-root", "--exclude", "--comm",
 		"--user",	  "--help",	"--version",   "doctor",    "record",	 ".collapsed",
-		".folded",	  "--cgroup",	"--container",
+		".folded",	  "--cgroup",	"--container", "--rotate", "--keep",	".pbp",	    "--from",
+		"--to",
 	};
-	char text[8192];
+	char text[16384];
 	FILE *out;
 	size_t len;
 

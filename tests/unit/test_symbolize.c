@@ -280,9 +280,9 @@ Test(symbolize, estimated_waits, .init = start, .fini = stop)
 	share = (struct sample_share){.time_ns = 3000, .reason = WAIT_LOCK};
 	cr_assert_eq(symbolizer__take_share(&symbolizer, &none, &share), 0);
 	flush();
-	symbolizer__settle(&symbolizer, exact);
+	symbolizer__settle(&symbolizer, exact, true);
 	exact[5] = 5000;
-	symbolizer__settle(&symbolizer, exact);
+	symbolizer__settle(&symbolizer, exact, true);
 	expect("f0 (app.py:2);[lock] 21000\n[stack not taken] 5\n[stack not taken];[lock] 3\n");
 }
 
@@ -301,11 +301,87 @@ Test(symbolize, idle_waits_left_out, .init = start, .fini = stop)
 	send_share(10, 2000000, WAIT_GIL, 0);
 	cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
 	flush();
-	symbolizer__settle(&symbolizer, exact);
+	symbolizer__settle(&symbolizer, exact, true);
 	expect("Queue.get (/usr/lib/python3/queue.py:2);[GIL] 2000\nQueue.get (/usr/lib/python3/queue.py:2) "
 	       "1000\n");
 	cr_expect_eq(symbolizer.counts.hidden_ns, 5000000);
 	cr_expect_eq(symbolizer.counts.waits, 1);
+}
+
+/* --- samples one by one --- */
+
+static struct taken {
+	struct sink_sample sample;
+	char thread[64], process[64];
+} taken[16];
+static size_t takes;
+static uint64_t settled[2][ESTIMATE_KINDS];
+
+static void take_one(struct sink *sink, const struct sink_sample *sample)
+{
+	struct taken *one = &taken[takes++];
+
+	cr_assert_lt(takes, ARRAY_SIZE(taken));
+	one->sample = *sample;
+	if (sample->thread) {
+		snprintf(one->thread, sizeof(one->thread), "%s", sample->thread->root);
+		snprintf(one->process, sizeof(one->process), "%s", sample->thread->process->root);
+	}
+}
+
+static void take_settled(struct sink *sink, const uint64_t extra[ESTIMATE_KINDS], const uint64_t exact[ESTIMATE_KINDS])
+{
+	memcpy(settled[0], extra, sizeof(settled[0]));
+	memcpy(settled[1], exact, sizeof(settled[1]));
+}
+
+static struct sink a_sink = {.take = take_one, .settle = take_settled};
+
+Test(symbolize, one_by_one, .init = start, .fini = stop)
+{
+	struct pbp_sample sample = sample_of(10, frame_of(0, 1));
+	struct sample_share share = {.time_ns = 5, .extra_ns = 7, .kind = 2, .reason = WAIT_LOCK};
+	uint64_t exact[ESTIMATE_KINDS] = {[2] = 100, [3] = 50};
+
+	symbolizer.sink = &a_sink;
+	profile.period_ns = 1000;
+	send_code(0);
+	send_stack(10, frame_of(0, 0));
+	sample.time_ns = 12345;
+	sample.tid = 78;
+	sample.flags = PBP_SAMPLE_ATTACHED | PBP_SAMPLE_KERNEL;
+	snprintf(sample.comm, sizeof(sample.comm), "pool");
+	cr_assert_eq(symbolizer__take(&symbolizer, &sample, PBP_SAMPLE_SHORT), 0);
+	cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
+	share.counted = true;
+	cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
+	sample.stack_id = 0;
+	sample.status = PBP_STATUS_NO_TSTATE;
+	sample.tid = 79;
+	cr_assert_eq(symbolizer__take(&symbolizer, &sample, PBP_SAMPLE_SHORT), 0);
+	flush();
+	cr_assert_eq(takes, 4);
+	cr_expect_eq(taken[0].sample.time_ns, 12345);
+	cr_expect_eq(taken[0].sample.weight_ns, 1000);
+	cr_expect_eq(taken[0].sample.state, SINK_ATTACHED | SINK_KERNEL);
+	cr_expect_str_eq(taken[0].thread, "thread 78 (pool)");
+	cr_expect_str_eq(taken[0].process, "process 77 (python3 app.py)");
+	cr_expect(taken[1].sample.weight_ns == 5 && taken[1].sample.extra_ns == 7 && taken[1].sample.kind == 2);
+	cr_expect_eq(taken[1].sample.state, SINK_WAIT);
+	cr_expect_eq(taken[2].sample.state, SINK_WAIT | SINK_CONTINUED);
+	cr_expect_eq(taken[1].sample.thread, taken[0].sample.thread);
+	cr_expect_eq(taken[3].sample.state, SINK_WITHOUT_PYTHON | SINK_ATTACHED | SINK_KERNEL);
+	cr_expect_str_eq(taken[3].thread, "thread 79 (pool)");
+	cr_expect_eq(profile.samples, 3);
+
+	/* Of the third kind there may be a sample yet; when there can be none, its time is no thread's. */
+	symbolizer__settle(&symbolizer, exact, false);
+	cr_expect(settled[0][2] == 14 && settled[1][2] == 100 && !settled[1][3]);
+	cr_expect_eq(takes, 4);
+	symbolizer__settle(&symbolizer, exact, true);
+	cr_assert_eq(takes, 5);
+	cr_expect(taken[4].sample.weight_ns == 50 && !taken[4].sample.thread &&
+		  taken[4].sample.state == SINK_CONTINUED);
 }
 
 /* Only of the innermost function, and of its other samples not. */
