@@ -92,15 +92,15 @@ static void write_snapshot(void *context)
 	struct recording *recording = context;
 
 	const struct profile *profile = session__profile(recording->session);
-	bool any = recording->options->outputs.len;
+	bool files = outputs__take_snapshots(&recording->outputs);
 
-	if (!profile->samples)
+	/* Where no file is asked for, the table is all there is; what goes to a pipe goes there once. */
+	if (!profile->samples || (!files && recording->options->quiet))
 		return;
-	/* Where no file is asked for, the table is all there is. */
-	if (any ? outputs__write(&recording->outputs, profile, true) : print_table(recording))
+	if (files ? outputs__write(&recording->outputs, profile, true) : print_table(recording))
 		return;
 	log_info("snapshot of %llu samples %s", (unsigned long long)profile->samples,
-		 any ? "written" : "printed");
+		 files ? "written" : "printed");
 }
 
 /* What a second Ctrl-C still has to remove; NULL = nothing. */

@@ -122,11 +122,19 @@ int outputs__write(struct outputs *outputs, const struct profile *profile, bool 
 	for (size_t i = 0; i < outputs->open; i++) {
 		int err = 0;
 
-		if (!snapshot || (!is_record(outputs, i) && outputs->items[i].final_path))
+		if (!snapshot || (!is_record(outputs, i) && output_of(outputs, i)->final_path))
 			err = write_one(outputs, i, profile);
 		first = first ?: err;
 	}
 	return first;
+}
+
+bool outputs__take_snapshots(const struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->open; i++)
+		if (output_of(outputs, i)->final_path)
+			return true;
+	return false;
 }
 
 static void tell_record(const struct record_output *record)

@@ -37,6 +37,8 @@ int outputs__start(struct outputs *outputs, const struct profile *profile, struc
  * devices, where one profile after the other would be read as one; recordings are up to date.
  */
 int outputs__write(struct outputs *outputs, const struct profile *profile, bool snapshot);
+/* Is there a file that a snapshot can be written into? */
+bool outputs__take_snapshots(const struct outputs *outputs);
 /* Which files have been written. */
 void outputs__tell(const struct outputs *outputs);
 /* Temporary files; only what is safe in a signal handler. */

@@ -21,12 +21,27 @@ static int file_of(const void *head, size_t head_len, const void *rest, size_t l
 	return fd;
 }
 
-static int file_of_chunks(const uint8_t *data, size_t len)
+/* What chunks may refer to: a string, a frame, a node, a stack, a process, a thread, two contexts. */
+static const char tables[] = "\x01\x03" "abc"
+			     "\x02\x00\x01\x00\x05\x04"
+			     "\x03\x00\x00"
+			     "\x04\x00"
+			     "\x05\x01\x01" "c\x01" "p\x01" "h"
+			     "\x06\x00\x07\x02" "1t\x02" "tt"
+			     "\x07\x01\x03\x01"
+			     "\x07\x00\x00\x02";
+
+static int file_of_chunks(const uint8_t *data, size_t len, bool with_tables)
 {
-	struct chunk_writer writer;
+	static struct chunk_writer writer;
 	int fd;
 
-	check(!chunk_writer__open(&writer));
+	if (!writer.open)
+		check(!chunk_writer__open(&writer));
+	chunk_writer__restart(&writer);
+	writer.out.len = 0;
+	if (with_tables)
+		chunk_writer__add(&writer, RECORD_CHUNK_TABLES, tables, sizeof(tables) - 1);
 	while (len) {
 		struct {
 			uint8_t kind, size;
@@ -39,7 +54,6 @@ static int file_of_chunks(const uint8_t *data, size_t len)
 	}
 	check(!writer.out.err);
 	fd = file_of("", 0, writer.out.data, writer.out.len);
-	chunk_writer__close(&writer);
 	return fd;
 }
 
@@ -77,9 +91,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 						    .thread = how & 16 ? "1*" : NULL};
 	sum.apart_is_set = how & 32;
 	sum.apart = (struct record_apart){true, false, true};
-	err = record_sum__add(&sum, how & 1 ? file_of_chunks(data, len) : file_of(head, sizeof(head) - 1, data, len),
+	err = record_sum__add(&sum,
+			      how & 1 ? file_of_chunks(data, len, how & 128)
+				      : file_of(head, sizeof(head) - 1, data, len),
 			      &fault);
 	check(!err || err == -EINVAL);
+	/* Else nothing would be tried of what refers to them. */
+	check(how != 129 || len || !strcmp(fault, "it was cut off"));
 	if (!err)
 		use(&sum, how & 64 ? GROUP_FUNCTION : GROUP_LINE);
 	record_sum__free(&sum);

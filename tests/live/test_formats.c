@@ -30,25 +30,48 @@ static const char *run_command(const char *const *argv)
 }
 
 /* FOLDER/NAME.SUFFIX of a profile of made.h. */
-static void make_file(const char *folder, const char *name, size_t format)
+static void make(const char *folder, const char *name, const char *format, const char *suffix)
 {
 	char program[CHILD_PATH], path[CHILD_PATH];
 
 	snprintf(program, sizeof(program), "%.*s/profiles",
 		 (int)(strrchr(profiler_path(), '/') - profiler_path()), profiler_path());
-	snprintf(path, sizeof(path), "%s/%s.%s", folder, name, suffixes[format]);
-	run_well(program, name, formats[format], path);
+	snprintf(path, sizeof(path), "%s/%s.%s", folder, name, suffix);
+	run_well(program, name, format, path);
 }
 
+static void make_file(const char *folder, const char *name, size_t format)
+{
+	make(folder, name, formats[format], suffixes[format]);
+}
+
+/* All formats, in another folder, from FOLDER/NAME.pbp; what their readers say. */
+static const char *report_and_read(const char *folder, const char *name)
+{
+	const char *again = scratch_folder("");
+	char recording[CHILD_PATH], paths[FORMATS][CHILD_PATH];
+
+	snprintf(recording, sizeof(recording), "%s/%s.pbp", folder, name);
+	for (size_t format = 0; format < FORMATS; format++)
+		snprintf(paths[format], CHILD_PATH, "%s/%s.%s", again, name, suffixes[format]);
+	run_well(profiler_path(), "report", recording, "-q", "-o", paths[0], "-o", paths[1], "-o", paths[2],
+		 "-o", paths[3], "-o", paths[4], "-o", paths[5]);
+	return run_well("python3", "tests/readers.py", again, name);
+}
+
+/* Those of a recording, too. */
 LIVE_TEST(formats, made_profiles)
 {
 	static const char *const names[] = {"tiny", "shop", "threads", "hostile", "3000"};
-	const char *folder = scratch_folder("");
+	const char *folder = scratch_folder(""), *want, *got;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		for (size_t format = 0; format < FORMATS; format++)
 			make_file(folder, names[i], format);
-		run_well("python3", "tests/readers.py", folder, names[i]);
+		want = run_well("python3", "tests/readers.py", folder, names[i]);
+		make(folder, names[i], "pbp", "pbp");
+		got = report_and_read(folder, names[i]);
+		check(!strcmp(want, got), "%s: %s, and of its recording %s", names[i], want, got);
 	}
 }
 
@@ -112,22 +135,25 @@ static struct target *start_threads(void)
 /* All formats of one run say the same, which is what the report says. */
 LIVE_TEST(formats, of_a_process)
 {
-	const char *folder = scratch_folder(""), *word;
-	char paths[FORMATS][CHILD_PATH], want[64];
+	const char *folder = scratch_folder(""), *word, *again;
+	char paths[FORMATS][CHILD_PATH], recording[CHILD_PATH], want[64];
 	struct run *run;
 
 	start_threads();
 	for (size_t format = 0; format < FORMATS; format++)
 		snprintf(paths[format], CHILD_PATH, "%s/x.%s", folder, suffixes[format]);
+	snprintf(recording, sizeof(recording), "%s/x.pbp", folder);
 	run = profiler__finish(profiler("-p", pid_text, "-d", "1", "-r", "499", "-q", "-t", "--by", "process",
 					"-o", paths[0], "-o", paths[1], "-o", paths[2], "-o", paths[3], "-o",
-					paths[4], "-o", paths[5]),
+					paths[4], "-o", paths[5], "-o", recording),
 			       paths[1]);
 	check(run->code == 0 && run->report.samples > 50, "exit code %d, %g samples", run->code,
 	      run->report.samples);
 	snprintf(want, sizeof(want), "html %.0f ", run->report.samples);
 	word = run_well("python3", "tests/readers.py", folder, "x");
 	check(strstr(word, want), "not %s but %s", want, word);
+	again = report_and_read(folder, "x");
+	check(!strcmp(word, again), "%s, and of the recording %s", word, again);
 	word = read_text(paths[5]);
 	check(strstr(word, "\"engine\": \"bpf\", \"end\": \"duration over\", \"start\": \"2") &&
 		      strstr(word, "\"rate_hz\": 499"),

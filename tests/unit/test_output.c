@@ -502,3 +502,45 @@ Test(output, other_text)
 	cr_expect_eq(count_entries(), 1);
 	buf__free(&text);
 }
+
+/* --- one part after the other --- */
+
+Test(output, parts)
+{
+	struct output out;
+	char text[32] = "";
+	int fd;
+
+	cr_assert_eq(output__open(&out, "x.bin", &binary_writer), 0);
+	cr_expect_eq(access("x.bin", F_OK), -1);
+	cr_assert_eq(output__append(&out, "one\n", 4), 0);
+	cr_expect_eq(access("x.bin", F_OK), 0, "it has no name yet");
+	cr_expect_eq(count_entries(), 1);
+	cr_assert_eq(output__append(&out, "two\n", 4), 0);
+	fd = open("x.bin", O_RDONLY);
+	cr_expect(read(fd, text, sizeof(text)) == 8 && !strcmp(text, "one\ntwo\n"), "%s", text);
+	close(fd);
+	cr_expect_eq(output__finish(&out), 0);
+	output__close(&out);
+	cr_expect_eq(count_entries(), 1);
+}
+
+/* What was there before stays until there is something; a part that does not fit leaves nothing of itself. */
+Test(output, parts_that_do_not_fit)
+{
+	const struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+	static char part[3000];
+	struct output out;
+	struct stat file;
+
+	signal(SIGXFSZ, SIG_IGN);
+	cr_assert(!close(creat("x.bin", 0600)) && !truncate("x.bin", 77));
+	cr_assert_eq(output__open(&out, "x.bin", &binary_writer), 0);
+	cr_expect(!stat("x.bin", &file) && file.st_size == 77);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	cr_expect_eq(output__append(&out, part, sizeof(part)), 0);
+	cr_expect_eq(output__append(&out, part, sizeof(part)), -EFBIG);
+	cr_expect(!stat("x.bin", &file) && file.st_size == sizeof(part), "%ld bytes", (long)file.st_size);
+	output__close(&out);
+	cr_expect(out.replaces && count_entries() == 1);
+}

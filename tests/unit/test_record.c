@@ -374,6 +374,30 @@ Test(record, other_versions)
 	cr_expect_eq(add(file.len), -EINVAL);
 }
 
+Test(record, sizes_of_chunks)
+{
+	static const size_t sizes[] = {0, 1, 65535, 65536, 65537, 131072, RECORD_CHUNK_MAX - 1};
+	static uint8_t bytes[RECORD_CHUNK_MAX];
+	struct chunk_writer writer;
+	struct chunk_reader reader;
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * i >> 3 ^ i >> 11);
+	cr_assert_eq(chunk_writer__open(&writer), 0);
+	for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++)
+		chunk_writer__add(&writer, (uint8_t)(i + 1), bytes, i & 1 ? sizes[i / 2] : 0);
+	cr_assert_eq(chunk_reader__open(&reader, fd_with(writer.out.data, writer.out.len)), 0);
+	for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+		cr_assert_null(chunk_reader__next(&reader), "%zu", i);
+		cr_expect_eq(reader.kind, i + 1);
+		cr_assert_eq(reader.raw_len, i & 1 ? sizes[i / 2] : 0);
+		cr_expect(!memcmp(reader.raw, bytes, reader.raw_len));
+	}
+	cr_expect_str_eq(chunk_reader__next(&reader), "it was cut off");
+	chunk_reader__close(&reader);
+	chunk_writer__close(&writer);
+}
+
 /* Of kinds that are not known, as those of a newer program. */
 Test(record, unknown_chunks)
 {

@@ -9,7 +9,7 @@
  *	length	of the payload: varint, RECORD_PACKED_MAX at most
  *	check	CRC-32 (as zlib's) of all of the chunk before it and behind it, 4 bytes, little-endian
  *	payload	what follows in one stream of raw deflate (RFC 1951) that all chunks share, flushed at the end of each
- *		(Z_SYNC_FLUSH), without the 00 00 ff ff that it ends with then; RECORD_CHUNK_MAX bytes at most when
+ *		(Z_SYNC_FLUSH), without the 00 00 ff ff that it ends with then; less than RECORD_CHUNK_MAX bytes when
  *		unpacked
  *
  * A varint has 7 bits a byte, least significant first, and the top bit set in all bytes but the last. A signed one is

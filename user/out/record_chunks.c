@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READ_BYTES (64u << 10) /* at once */
+#define ROOM_BYTES (64u << 10) /* to begin with: few chunks are larger */
 
 /* What Z_SYNC_FLUSH ends with. */
 static const uint8_t FLUSH_MARK[] = {0x00, 0x00, 0xff, 0xff};
@@ -24,7 +24,7 @@ static const uint8_t FLUSH_MARK[] = {0x00, 0x00, 0xff, 0xff};
 int chunk_writer__open(struct chunk_writer *writer)
 {
 	*writer = (struct chunk_writer){0};
-	if (deflateInit2(&writer->stream, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
+	if (deflateInit2(&writer->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
 	writer->open = true;
@@ -98,11 +98,31 @@ void chunk_writer__close(struct chunk_writer *writer)
 
 /* --- reading --- */
 
+/* At least that much room, of what has some already. 0 or -ENOMEM. */
+static int grow(uint8_t **bytes, size_t *cap, size_t want)
+{
+	uint8_t *grown;
+
+	if (want <= *cap)
+		return 0;
+	grown = realloc(*bytes, want);
+	if (!grown)
+		return -ENOMEM;
+	*bytes = grown;
+	*cap = want;
+	return 0;
+}
+
 /* At least `want` bytes in reader->packed, unless the file ends before. 0 or -errno. */
 static int fill(struct chunk_reader *reader, size_t want)
 {
+	int err;
+
 	if (reader->to - reader->from >= want)
 		return 0;
+	err = grow(&reader->packed, &reader->cap, want);
+	if (err)
+		return err;
 	memmove(reader->packed, reader->packed + reader->from, reader->to - reader->from);
 	reader->to -= reader->from;
 	reader->from = 0;
@@ -123,10 +143,10 @@ int chunk_reader__open(struct chunk_reader *reader, int fd)
 	const uint8_t *head;
 	int err;
 
-	*reader = (struct chunk_reader){.fd = fd, .cap = RECORD_PACKED_MAX + READ_BYTES};
-	reader->packed = malloc(reader->cap);
-	reader->raw = malloc(RECORD_CHUNK_MAX);
-	if (!reader->packed || !reader->raw || inflateInit2(&reader->stream, -MAX_WBITS) != Z_OK)
+	*reader = (struct chunk_reader){.fd = fd};
+	if (grow(&reader->packed, &reader->cap, ROOM_BYTES) ||
+	    grow(&reader->raw, &reader->raw_cap, ROOM_BYTES) ||
+	    inflateInit2(&reader->stream, -MAX_WBITS) != Z_OK)
 		return -ENOMEM;
 	reader->open = true;
 	err = fill(reader, RECORD_MAGIC_BYTES + 1);
@@ -141,21 +161,27 @@ int chunk_reader__open(struct chunk_reader *reader, int fd)
 
 static const char cut_off[] = "it was cut off", damaged[] = "it is damaged";
 
-/* False: it is no deflate, or more than a chunk may be. */
-static bool inflate_part(struct chunk_reader *reader, const uint8_t *bytes, size_t len)
+/* NULL, or what is wrong: it is no deflate, or more than a chunk may be. */
+static const char *inflate_part(struct chunk_reader *reader, const uint8_t *bytes, size_t len)
 {
 	z_stream *stream = &reader->stream;
 	int result = Z_OK;
 
 	stream->next_in = (uint8_t *)bytes;
 	stream->avail_in = (unsigned int)len;
-	while (stream->avail_in && result == Z_OK) {
+	do {
+		if (reader->raw_len == RECORD_CHUNK_MAX)
+			return damaged;
+		if (reader->raw_len == reader->raw_cap &&
+		    grow(&reader->raw, &reader->raw_cap, min_u64(2 * reader->raw_cap, RECORD_CHUNK_MAX)))
+			return strerrordesc_np(ENOMEM);
 		stream->next_out = reader->raw + reader->raw_len;
-		stream->avail_out = (unsigned int)(RECORD_CHUNK_MAX - reader->raw_len);
+		stream->avail_out = (unsigned int)(reader->raw_cap - reader->raw_len);
 		result = inflate(stream, Z_SYNC_FLUSH);
-		reader->raw_len = RECORD_CHUNK_MAX - stream->avail_out;
-	}
-	return result == Z_OK && !stream->avail_in;
+		reader->raw_len = reader->raw_cap - stream->avail_out;
+		/* With room left, all that there is has come out. */
+	} while (result == Z_OK && !stream->avail_out);
+	return (result == Z_OK || result == Z_BUF_ERROR) && !stream->avail_in ? NULL : damaged;
 }
 
 /* Kind and length: bytes of the two, 0 if there are not enough of them; SIZE_MAX for a length that cannot be. */
@@ -179,6 +205,7 @@ const char *chunk_reader__next(struct chunk_reader *reader)
 {
 	size_t head_len, length;
 	const uint8_t *chunk;
+	const char *fault = NULL;
 	int err = fill(reader, 8);
 
 	head_len = err ? 0 : parse_head(reader, &length);
@@ -197,10 +224,10 @@ const char *chunk_reader__next(struct chunk_reader *reader)
 	reader->from += head_len + sizeof(uint32_t) + length;
 	reader->kind = chunk[0];
 	reader->raw_len = 0;
-	if (length && (!inflate_part(reader, chunk + head_len + sizeof(uint32_t), length) ||
-		       !inflate_part(reader, FLUSH_MARK, sizeof(FLUSH_MARK))))
-		return damaged;
-	return NULL;
+	if (length)
+		fault = inflate_part(reader, chunk + head_len + sizeof(uint32_t), length)
+				?: inflate_part(reader, FLUSH_MARK, sizeof(FLUSH_MARK));
+	return fault;
 }
 
 void chunk_reader__close(struct chunk_reader *reader)

@@ -21,7 +21,7 @@ struct chunk_writer {
 
 /* 0 or -ENOMEM; close in either case. */
 int chunk_writer__open(struct chunk_writer *writer);
-/* The next one; the first one of a file has its head before it. `raw`: RECORD_CHUNK_MAX bytes at most. */
+/* The next one; the first one of a file has its head before it. `raw`: less than RECORD_CHUNK_MAX bytes. */
 void chunk_writer__add(struct chunk_writer *writer, uint8_t kind, const void *raw, size_t len);
 /* What is added next begins a file. */
 void chunk_writer__restart(struct chunk_writer *writer);
@@ -38,7 +38,7 @@ struct chunk_reader {
 	/* The chunk that was read last, until the next one. */
 	uint8_t kind;
 	uint8_t *raw;
-	size_t raw_len;
+	size_t raw_len, raw_cap;
 };
 
 /* 0, or as record_reader__open; close in either case. Takes the descriptor over. */

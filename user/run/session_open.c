@@ -411,8 +411,8 @@ enum session_error session__open(struct session **out, const struct session_conf
 	/* What loading the program took is a multiple of what a run needs. */
 	malloc_trim(0);
 	start_clocks(session);
-	session->profile.start_realtime_ns = session_now_realtime_ns();
 	session->profile.start_ns = session->start_ns;
+	session->profile.start_realtime_ns = session_now_realtime_ns() - (now_ns() - session->start_ns);
 	session->flush_ns = UINT64_MAX;
 	session->profile.command = session->first ? session->first->command : "";
 	*out = session;
