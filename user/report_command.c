@@ -22,6 +22,8 @@
 #define NS_OF_S	  1000000000ll
 #define NS_OF_DAY (24 * 3600 * NS_OF_S)
 
+#define WAITS_TOLD 8
+
 struct reading {
 	const struct options *options;
 	struct record_sum sum;
@@ -199,6 +201,26 @@ static void add_samples(const struct reading *reading, struct buf *out)
 	buf__addf(out, ", %" PRIu64 " without Python frames\n", account->without_python);
 }
 
+/* Of a profile of time: what it was spent on, most first. */
+static void add_time(const struct profile *profile, struct buf *out)
+{
+	uint64_t on_cpu = profile__total(profile);
+	struct profile_waits waits;
+
+	if (profile->unit != PROFILE_TIME)
+		return;
+	out->err = profile__waits(profile, &waits) ?: out->err;
+	for (size_t i = 0; i < waits.items.len; i++)
+		on_cpu -= waits.items.items[i].time_ns;
+	buf__addf(out, "  time       %.3f s on the CPU", (double)on_cpu / 1e9);
+	for (size_t i = 0; i < waits.items.len && i < WAITS_TOLD; i++) {
+		buf__addf(out, ", %.3f s ", (double)waits.items.items[i].time_ns / 1e9);
+		add_text(out, strtab__get(profile->strings, waits.items.items[i].reason));
+	}
+	buf__adds(out, "\n");
+	profile_waits__free(&waits);
+}
+
 static void add_state(const struct record_sum *sum, struct buf *out)
 {
 	double whole = (double)sum->on_cpu / 100;
@@ -218,6 +240,7 @@ static void print_account(const struct reading *reading)
 	add_head(reading, &text);
 	add_part(reading, &text);
 	add_samples(reading, &text);
+	add_time(&reading->sum.profile, &text);
 	add_state(&reading->sum, &text);
 	print__lines(&text);
 }
