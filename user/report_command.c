@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -201,6 +202,16 @@ static void add_samples(const struct reading *reading, struct buf *out)
 	buf__addf(out, ", %" PRIu64 " without Python frames\n", account->without_python);
 }
 
+/* "[sleep]" without its brackets. */
+static void add_reason(struct buf *out, const char *text)
+{
+	size_t len = strlen(text);
+	char *bare = len > 2 && *text == '[' ? strndup(text + 1, len - 2) : NULL;
+
+	add_text(out, bare ?: text);
+	free(bare);
+}
+
 /* Of a profile of time: what it was spent on, most first. */
 static void add_time(const struct profile *profile, struct buf *out)
 {
@@ -215,7 +226,7 @@ static void add_time(const struct profile *profile, struct buf *out)
 	buf__addf(out, "  time       %.3f s on the CPU", (double)on_cpu / 1e9);
 	for (size_t i = 0; i < waits.items.len && i < WAITS_TOLD; i++) {
 		buf__addf(out, ", %.3f s ", (double)waits.items.items[i].time_ns / 1e9);
-		add_text(out, strtab__get(profile->strings, waits.items.items[i].reason));
+		add_reason(out, strtab__get(profile->strings, waits.items.items[i].reason));
 	}
 	buf__adds(out, "\n");
 	profile_waits__free(&waits);

@@ -398,6 +398,18 @@ Test(record, sizes_of_chunks)
 	chunk_writer__close(&writer);
 }
 
+/* The formats take these as they are. */
+Test(record, hostile_texts)
+{
+	profile.command = "a\x1b[31m\xff\xe2\x80\xae" "b\n";
+	start((struct record_apart){0});
+	give(1, &threads[0], "main", NULL, 0);
+	end();
+	cr_assert_eq(add(file.len), 0);
+	record_sum__finish(&sum);
+	cr_expect_str_eq(sum.profile.command, "a?[31m????b?");
+}
+
 /* Of kinds that are not known, as those of a newer program. */
 Test(record, unknown_chunks)
 {

@@ -5,6 +5,7 @@
  */
 #include "out/record_reader.h"
 
+#include "base/utf8.h"
 #include "base/util.h"
 #include "out/record.h"
 #include "out/record_chunks.h"
@@ -86,9 +87,23 @@ static bool has_word(const char *text, size_t len, const char *word)
 	return memmem(text, len, word, strlen(word));
 }
 
+/* What others write as it is: whoever records has escaped it, and if not, it is made harmless here. */
 static const char *keep_text(struct record_reader *reader, const char *text, size_t len)
 {
-	return strtab__get(reader->profile->strings, strtab__add(reader->profile->strings, text, len));
+	struct strtab *strings = reader->profile->strings;
+	char clean[1024];
+	size_t step;
+	uint32_t code;
+
+	len = utf8_fit_bytes(text, len, sizeof(clean));
+	memcpy(clean, text, len);
+	for (size_t at = 0; at < len; at += step) {
+		step = utf8_decode(clean + at, len - at, &code);
+		if (!step || utf8_is_unsafe(code))
+			memset(clean + at, '?', step ?: 1);
+		step = step ?: 1;
+	}
+	return strtab__get(strings, strtab__add(strings, clean, len));
 }
 
 static void take_meta_pair(struct record_reader *reader, const char *name, size_t name_len, const char *value,

@@ -283,9 +283,10 @@ static bool handle_signals(struct session *session, void (*snapshot)(void *conte
 	session->signal = signals__take(&wants_snapshot);
 	if (wants_snapshot) {
 		drain(session, 0);
-		tell_waits(session, now_ns(), !session->symbolizer.sink);
 		if (session->symbolizer.sink)
 			flush_sinks(session, now_ns());
+		else
+			tell_waits(session, now_ns(), true);
 		if (snapshot) {
 			session->profile.duration_ns = now_ns() - session->start_ns;
 			follower__update_cpu(&session->follower);
