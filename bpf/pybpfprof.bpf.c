@@ -69,6 +69,22 @@ static __always_inline bool skip_tick(void *ctx)
 	return BPF_CORE_READ(event, cpu) < 0;
 }
 
+/* Garbage is being collected: by this thread? In the end, the frame tells: see take_stack(). */
+static __always_inline void note_collector(struct pbp_sample *sample, const struct pbp_target *target,
+					   struct scratch *scratch, __u64 interp)
+{
+	bool collects = false;
+
+	if (target->collector == PBP_COLLECTOR_FRAME)
+		scratch->walk.gc_frame = read_user_u64(interp + target->in_gc_frame);
+	else if (target->collector == PBP_COLLECTOR_REQUESTER)
+		collects = read_user_u64(interp + target->in_requester) == sample->tstate;
+	else if (target->collector == PBP_COLLECTOR_ATTACHED)
+		collects = sample->flags & PBP_SAMPLE_ATTACHED;
+	if (collects)
+		sample->flags |= PBP_SAMPLE_GC;
+}
+
 /*
  * Is the interpreter collecting garbage, and how many code objects has it freed: one read where both lie
  * close together.
@@ -81,6 +97,7 @@ static __always_inline void fill_interp_state(struct pbp_sample *sample, const s
 	__u32 collecting = 0;
 
 	scratch->walk.generation_read = 0;
+	scratch->walk.gc_frame = 0;
 	if (target->in_generation && target->in_gc_collecting && span <= PBP_INTERP_BYTES - 8) {
 		if (bpf_probe_read_user(scratch->interp, span + 8,
 					(void *)(interp + target->in_gc_collecting)))
@@ -99,7 +116,44 @@ static __always_inline void fill_interp_state(struct pbp_sample *sample, const s
 			scratch->walk.generation_read = 1;
 	}
 	if (collecting)
-		sample->flags |= PBP_SAMPLE_GC;
+		note_collector(sample, target, scratch, interp);
+}
+
+struct handled {
+	const struct pbp_target *target;
+	__u64 item; /* the next one to look at, 0 = none left */
+	bool found;
+};
+
+/* A generator that runs has an item of its own; what its callers handle is in those behind it. */
+static long handled_step(__u32 step, struct handled *handled)
+{
+	const struct pbp_target *target = handled->target;
+	__u64 value;
+
+	if (step >= PBP_EXCEPTIONS_MAX || !handled->item)
+		return 1;
+	value = read_user_u64(handled->item + target->ex_value);
+	handled->item = read_user_u64(handled->item + target->ex_previous);
+	if (value)
+		value = read_user_u64(value + target->co_type);
+	handled->found = value && read_user_u64(value + target->ty_flags) & PBP_TYPE_EXCEPTION;
+	return handled->found;
+}
+
+LOOP_BODY(handled_step, struct handled)
+
+static __always_inline void note_handled(struct pbp_sample *sample, const struct pbp_target *target,
+					 struct scratch *scratch, bool use_loop)
+{
+	struct handled handled = {.target = target};
+
+	if (!want_exceptions || target->ts_exc_info == PBP_NONE)
+		return;
+	handled.item = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_exc_info);
+	repeat(use_loop, PBP_EXCEPTIONS_MAX, handled_step, &handled);
+	if (handled.found)
+		sample->flags |= PBP_SAMPLE_HANDLING;
 }
 
 static __always_inline void fill_state(struct pbp_sample *sample, const struct pbp_target *target,
@@ -207,10 +261,13 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 	walk->limit = max_frames;
 	walk->faulted = 0;
 	walk->window_len = 0;
+	walk->found_collector = 0;
 	walk->ident_stamp = ident_stamp(sample, target, scratch);
 	repeat(use_loop, 2 * max_frames, walk_step, &walker);
 
 	sample->leaf_instr = walk->leaf_instr;
+	if (walk->found_collector)
+		sample->flags |= PBP_SAMPLE_GC;
 	if (walk->frame) {
 		if (walk->nested)
 			sample->flags |= PBP_SAMPLE_NESTED;
@@ -250,6 +307,7 @@ static __always_inline bool take_sample(struct pbp_sample *sample, const struct 
 		return true;
 	}
 	fill_state(sample, target, scratch);
+	note_handled(sample, target, scratch, use_loop);
 	find_outer(sample, target, scratch, task, use_loop);
 	return take_stack(sample, target, scratch, use_loop, urgent);
 }

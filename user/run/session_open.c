@@ -48,6 +48,12 @@ static bool tells_containers(const struct session *session)
 	       session_has_scope(session);
 }
 
+/* Are threads told apart, or chosen? */
+static bool wants_names(const struct session *session)
+{
+	return session->config.by_thread || thread_filter__is_set(&session->config.threads);
+}
+
 /* --- opening --- */
 
 static enum session_error open_command(struct session *session)
@@ -75,9 +81,13 @@ static enum session_error open_basics(struct session *session)
 	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
 		return SESSION_FAILED;
 	session->symbolizer.hide_idle = session->config.hide_idle;
+	session->symbolizer.hide_gc = session->config.hide_gc;
+	session->symbolizer.only_exceptions = session->config.only_exceptions;
+	if (thread_filter__is_set(&session->config.threads))
+		session->symbolizer.namer.filter = &session->config.threads;
 	session->waits.symbolizer = &session->symbolizer;
 	session->waits.processes = &follower->processes;
-	session->waits.want_names = session->config.by_thread;
+	session->waits.want_names = wants_names(session);
 	session->profile.period_ns = 1000000000ull / session->config.rate_hz;
 	session->profile.unit = session->config.mode == ENGINE_CPU ? PROFILE_SAMPLES : PROFILE_TIME;
 	follower->waits = &session->waits;
@@ -184,7 +194,8 @@ static enum session_error open_engine(struct session *session)
 					      .rate_hz = config->rate_hz,
 					      .kernel_frames = config->kernel_frames,
 					      .program = config->program,
-					      .want_names = config->by_thread,
+					      .want_names = wants_names(session),
+					      .want_exceptions = config->only_exceptions,
 					      .measure = log_enabled(LOG_DBG),
 					      .follow = session_follows(session),
 					      .tell_execs = config->all,

@@ -33,9 +33,12 @@ uint32_t symbolize_raw_frame(struct symbolizer *symbolizer, struct process *proc
 
 /* --- symbolize_roots.c --- */
 
-/* The node that stacks of this sample's process and thread begin at; TRIE_FULL. */
+/*
+ * The node that stacks of this sample's process and thread begin at; TRIE_FULL. `thread`: only where threads are told
+ * apart.
+ */
 uint32_t symbolize_root(struct symbolizer *symbolizer, const struct process *process,
-			const struct pbp_sample *sample);
+			const struct pbp_sample *sample, const struct named_thread *thread);
 
 /* --- symbolize_tails.c --- */
 
@@ -45,6 +48,9 @@ uint32_t symbolize_tail(struct symbolizer *symbolizer, const struct stack *stack
 
 /* --- symbolize_share.c --- */
 
+/* Is it of a thread that was not asked for, or does nothing that was? Then that is counted. */
+bool symbolize_is_left_out(struct symbolizer *symbolizer, const struct pbp_sample *sample,
+			   const struct named_thread *thread, const struct sample_share *share);
 /* Is it left out of the profile? `stack` may be NULL. */
 bool symbolize_is_hidden(const struct symbolizer *symbolizer, struct stack *stack,
 			 const struct sample_share *share);

@@ -26,10 +26,25 @@ static uint32_t child_named(struct symbolizer *symbolizer, uint32_t parent, enum
 	return frame == UINT32_MAX ? TRIE_FULL : trie__child(&symbolizer->profile->trie, parent, frame);
 }
 
-static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process,
-			  const struct pbp_sample *sample)
+static uint32_t thread_node(struct symbolizer *symbolizer, uint32_t parent, const struct process *process,
+			    const struct named_thread *thread)
 {
-	pid_t inner_tid = process->inner_pid ? pidns__inner_tid(process->pid, sample->tid) : 0;
+	pid_t inner_tid = process->inner_pid ? pidns__inner_tid(process->pid, thread->tid) : 0;
+	struct buf text = {0};
+	char number[PIDNS_TEXT];
+	uint32_t node;
+
+	buf__addf(&text, "thread %s (%s)", pidns__text(number, thread->tid, inner_tid),
+		  strtab__get(symbolizer->profile->strings, thread->name));
+	buf__addc(&text, '\0');
+	node = text.err ? TRIE_FULL : child_named(symbolizer, parent, FRAME_THREAD, text.data);
+	buf__free(&text);
+	return node;
+}
+
+static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process,
+			  const struct named_thread *thread)
+{
 	const struct container *container = process->container;
 	uint32_t node = TRIE_ROOT;
 	/* All that a name has in it: none is cut. */
@@ -45,30 +60,25 @@ static uint32_t make_root(struct symbolizer *symbolizer, const struct process *p
 			 container ? container->called : "");
 		node = child_named(symbolizer, node, FRAME_PROCESS, text);
 	}
-	if (symbolizer->by_thread && node != TRIE_FULL) {
-		snprintf(text, sizeof(text), "thread %s (%.16s)", pidns__text(number, sample->tid, inner_tid),
-			 sample->comm);
-		node = child_named(symbolizer, node, FRAME_THREAD, text);
-	}
+	if (symbolizer->by_thread && node != TRIE_FULL)
+		node = thread_node(symbolizer, node, process, thread);
 	return node;
 }
 
 static uint64_t root_key(const struct symbolizer *symbolizer, const struct process *process,
-			 const struct pbp_sample *sample)
+			 const struct named_thread *thread)
 {
 	bool is_named = process->container && process->container->name; /* it may come later */
-	uint64_t key = (uint64_t)process->serial << 32 | (process->renamed << 1 | is_named), name[2];
+	uint64_t key = (uint64_t)process->serial << 32 | (process->renamed << 1 | is_named);
 
 	if (!symbolizer->by_thread)
 		return key;
 	/* The name too: tids are reused, and threads renamed. */
-	memcpy(name, sample->comm, sizeof(name));
-	key = hmap_mix(hmap_mix(key ^ hmap_seed()) ^ sample->tid);
-	return hmap_mix(hmap_mix(key ^ name[0]) ^ name[1]);
+	return hmap_mix(hmap_mix(key ^ hmap_seed()) ^ ((uint64_t)thread->name << 32 | (uint32_t)thread->tid));
 }
 
 uint32_t symbolize_root(struct symbolizer *symbolizer, const struct process *process,
-			const struct pbp_sample *sample)
+			const struct pbp_sample *sample, const struct named_thread *thread)
 {
 	const uint64_t *known;
 	uint64_t key;
@@ -76,13 +86,13 @@ uint32_t symbolize_root(struct symbolizer *symbolizer, const struct process *pro
 
 	if (!symbolizer->by_process && !symbolizer->by_container && !symbolizer->by_thread)
 		return TRIE_ROOT;
-	key = root_key(symbolizer, process, sample);
+	key = root_key(symbolizer, process, thread);
 	known = hmap__get(&symbolizer->roots, key);
 	if (known)
 		return *known;
 	if (symbolizer->roots.len >= ROOTS_MAX)
 		hmap__clear(&symbolizer->roots); /* a cache: the nodes stay */
-	node = make_root(symbolizer, process, sample);
+	node = make_root(symbolizer, process, thread);
 	hmap__set(&symbolizer->roots, key, node);
 	return node;
 }
