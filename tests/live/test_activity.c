@@ -58,7 +58,9 @@ static void check_collections(const struct run *run, const struct python *python
 	double said = number_before(run->err, "% collecting garbage");
 
 	check(of_thread(run, "MainThread", "run;collect;[GC]") > 0, "no collection");
-	check(of_thread(run, "MainThread", "run;collect;[GC]") > 9 * of_thread(run, "MainThread", "run;collect"),
+	/* From outside, a thread that waits for a CPU after that to take the GIL looks as if it ran. */
+	check(of_thread(run, "MainThread", "run;collect;[GC]") >
+		      (by_readv() ? 2 : 9) * of_thread(run, "MainThread", "run;collect"),
 	      "collect without [GC]");
 	check(of_thread(run, "MainThread", has_frame ? "run;drop;[GC];Garbage.__del__;finalize"
 						     : "drop;Garbage.__del__;finalize;[GC]") > 0 ||
@@ -75,11 +77,11 @@ static void check_collections(const struct run *run, const struct python *python
 		check(stack__count(stack, "[GC]") == 1, "%s", stack__text(stack));
 		check(!has_frame || !strcmp(before->name, "collect") || !strcmp(before->name, "drop"), "%s",
 		      stack__text(stack));
-		/* To 3.14 another thread that a finalizer has let the GIL to looks as if it collected. */
 		if (!stack__count(stack, "collect") && !stack__count(stack, "drop"))
 			wrong += stack->weight;
 	}
-	check(wrong <= (has_frame || python->free_threaded ? 0 : 0.03 * run->stacks.total),
+	/* To 3.14 the others have some microseconds of the finalizer's time all the same. */
+	check(wrong <= (has_frame || python->free_threaded ? 0 : 0.01 * run->stacks.total),
 	      "%.2f %% collect where they do not", percent(run, wrong));
 }
 
@@ -183,13 +185,21 @@ LIVE_TEST(activity, of_some_threads)
 LIVE_TEST(activity, of_some_threads_by_the_clock)
 {
 	struct target *target = start(pick("3.14", "debian"), "activity.py");
-	struct run *run = profile(target, .args = {"-t", "--thread", "before", "--mode", "wall"}, .seconds = 0.5,
-				  .min_samples = 1);
-	double seconds = run->stacks.total / 1e6;
+	char file[CHILD_PATH];
+	struct run *run;
+	double seconds, left_out;
 
-	check(of_thread(run, "before", "") == run->stacks.total, "others are there");
-	check(fabs(seconds - run->report.wall_s) < 0.2 * run->report.wall_s, "%.3f of %.3f s", seconds,
+	snprintf(file, sizeof(file), "%s/x.collapsed", scratch_folder(""));
+	run = profiler__finish(profiler("-p", number(target->pid), "-d", "0.5", "-t", "--thread", "before", "--mode",
+					"wall", "-o", file, engine_arg()),
+			       file);
+	seconds = run->stacks.total / 1e6;
+	left_out = number_before(run->err, " s\n  time ");
+	check(run->code == 0 && of_thread(run, "before", "") == run->stacks.total, "others are there: %s", run->err);
+	check(fabs(seconds - run->report.wall_s) < (by_readv() ? 0.15 : 0.06), "%.3f of %.3f s", seconds,
 	      run->report.wall_s);
+	check(fabs(left_out - 3 * seconds) < (by_readv() ? 0.45 : 0.2), "%.3f s are left out, and %.3f are not", left_out,
+	      seconds);
 }
 
 LIVE_TEST(activity, renamed_meanwhile)

@@ -3,6 +3,8 @@
 exceptions, also around a generator; three other threads, with names of all kinds, work now and then. One is renamed on
 SIGUSR1.
 
+To 3.14, with a GIL, they pause while the finalizer runs: one that got the GIL then would look as if it collected.
+
 Right profile: <module>;run and then collect with [GC] at its leaf; drop, with [GC] between it and Garbage.__del__ from
 3.15 on, and at the leaf before; handle;handled and handle_around;generated while an exception is being handled; outside.
 The others: Thread.run;spin, without [GC] or an exception.
@@ -10,11 +12,14 @@ The others: Thread.run;spin, without [GC] or an exception.
 import gc
 import os
 import signal
+import sys
 import threading
 import time
 
 signal.alarm(int(os.environ.get("PBP_LIMIT", "120")))
 gc.disable()
+tells_who = sys.version_info >= (3, 15) or not getattr(sys, "_is_gil_enabled", lambda: True)()
+dropping = False
 keep = [[i] for i in range(60000)]
 
 
@@ -35,8 +40,11 @@ def collect():
 
 
 def drop():
+    global dropping
+    dropping = not tells_who
     Garbage()
     gc.collect()
+    dropping = False
 
 
 def handled():
@@ -78,7 +86,8 @@ def run():
 
 def spin():
     while True:
-        sum(range(20000))
+        if not dropping:
+            sum(range(20000))
         time.sleep(0.003)
 
 
