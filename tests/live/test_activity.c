@@ -195,7 +195,8 @@ LIVE_TEST(activity, of_some_threads_by_the_clock)
 			       file);
 	seconds = run->stacks.total / 1e6;
 	left_out = number_before(run->err, " s\n  time ");
-	check(run->code == 0 && of_thread(run, "before", "") == run->stacks.total, "others are there: %s", run->err);
+	/* Of short waits that were not walked it may not be known whose they were. */
+	check(run->code == 0 && percent(run, of_thread(run, "before", "")) > 99, "others are there: %s", run->err);
 	check(fabs(seconds - run->report.wall_s) < (by_readv() ? 0.15 : 0.06), "%.3f of %.3f s", seconds,
 	      run->report.wall_s);
 	check(fabs(left_out - 3 * seconds) < (by_readv() ? 0.45 : 0.2), "%.3f s are left out, and %.3f are not", left_out,

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "base/util.h"
 #include "os/pidns.h"
+#include "os/proc.h"
 #include "py/thread_names.h"
 #include "py/threads.h"
 
@@ -126,26 +127,37 @@ static void set_name(struct thread_namer *namer, const struct process *process, 
 		thread->name = 0;
 }
 
-/* As when it was looked up, so far as samples tell. One that has lost its thread state is about to end. */
+/*
+ * As when it was looked up, so far as samples tell: a wait that was not walked says little. One that has lost its thread
+ * state is about to end.
+ */
 static bool seems_same(const struct named_thread *thread, const struct pbp_sample *sample)
 {
 	return thread->look_ns && (!sample->tstate || thread->tstate == sample->tstate) &&
-	       !memcmp(thread->comm, sample->comm, sizeof(thread->comm));
+	       (!*sample->comm || !memcmp(thread->comm, sample->comm, sizeof(thread->comm)));
+}
+
+static void kernel_name(const struct process *process, const struct pbp_sample *sample, char *name, size_t size)
+{
+	memcpy(name, sample->comm, sizeof(sample->comm));
+	name[sizeof(sample->comm)] = '\0';
+	if (!*name && proc__task_comm(process->pid, sample->tid, name, size))
+		*name = '\0';
+	utf8_repair(name);
 }
 
 static void look(struct thread_namer *namer, struct process *process, const struct pbp_sample *sample,
 		 struct named_thread *thread)
 {
 	struct buf text = {0};
-	char comm[sizeof(sample->comm) + 1] = "";
+	char comm[64];
 	bool found = read_name(namer, process, sample, &text);
 	/* One that is ending, or has ended since, is called as before. */
 	bool keeps = !found && thread->is_python && seems_same(thread, sample);
 
 	buf__addc(&text, '\0');
 	found &= !text.err;
-	memcpy(comm, sample->comm, sizeof(sample->comm));
-	utf8_repair(comm);
+	kernel_name(process, sample, comm, sizeof(comm));
 	if (!keeps)
 		set_name(namer, process, thread, found ? text.data : comm);
 	thread->is_python = found || keeps;
@@ -154,7 +166,8 @@ static void look(struct thread_namer *namer, struct process *process, const stru
 		thread->look_ns = sample->time_ns + LOOK_NS_NEW;
 	if (sample->tstate || !seems_same(thread, sample))
 		thread->tstate = sample->tstate;
-	memcpy(thread->comm, sample->comm, sizeof(thread->comm));
+	if (*sample->comm || !keeps)
+		memcpy(thread->comm, sample->comm, sizeof(thread->comm));
 	buf__free(&text);
 }
 
