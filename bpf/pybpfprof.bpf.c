@@ -19,6 +19,7 @@
 #include "read.bpf.h"
 #include "walk.bpf.h"
 #include "tstate.bpf.h"
+#include "activity.bpf.h"
 #include "emit.bpf.h"
 #include "look.bpf.h"
 
@@ -69,22 +70,6 @@ static __always_inline bool skip_tick(void *ctx)
 	return BPF_CORE_READ(event, cpu) < 0;
 }
 
-/* Garbage is being collected: by this thread? In the end, the frame tells: see take_stack(). */
-static __always_inline void note_collector(struct pbp_sample *sample, const struct pbp_target *target,
-					   struct scratch *scratch, __u64 interp)
-{
-	bool collects = false;
-
-	if (target->collector == PBP_COLLECTOR_FRAME)
-		scratch->walk.gc_frame = read_user_u64(interp + target->in_gc_frame);
-	else if (target->collector == PBP_COLLECTOR_REQUESTER)
-		collects = read_user_u64(interp + target->in_requester) == sample->tstate;
-	else if (target->collector == PBP_COLLECTOR_ATTACHED)
-		collects = sample->flags & PBP_SAMPLE_ATTACHED;
-	if (collects)
-		sample->flags |= PBP_SAMPLE_GC;
-}
-
 /*
  * Is the interpreter collecting garbage, and how many code objects has it freed: one read where both lie
  * close together.
@@ -117,43 +102,6 @@ static __always_inline void fill_interp_state(struct pbp_sample *sample, const s
 	}
 	if (collecting)
 		note_collector(sample, target, scratch, interp);
-}
-
-struct handled {
-	const struct pbp_target *target;
-	__u64 item; /* the next one to look at, 0 = none left */
-	bool found;
-};
-
-/* A generator that runs has an item of its own; what its callers handle is in those behind it. */
-static long handled_step(__u32 step, struct handled *handled)
-{
-	const struct pbp_target *target = handled->target;
-	__u64 value;
-
-	if (step >= PBP_EXCEPTIONS_MAX || !handled->item)
-		return 1;
-	value = read_user_u64(handled->item + target->ex_value);
-	handled->item = read_user_u64(handled->item + target->ex_previous);
-	if (value)
-		value = read_user_u64(value + target->co_type);
-	handled->found = value && read_user_u64(value + target->ty_flags) & PBP_TYPE_EXCEPTION;
-	return handled->found;
-}
-
-LOOP_BODY(handled_step, struct handled)
-
-static __always_inline void note_handled(struct pbp_sample *sample, const struct pbp_target *target,
-					 struct scratch *scratch, bool use_loop)
-{
-	struct handled handled = {.target = target};
-
-	if (!want_exceptions || target->ts_exc_info == PBP_NONE)
-		return;
-	handled.item = scratch_u64(scratch->tstate, PBP_TSTATE_BYTES, target->ts_exc_info);
-	repeat(use_loop, PBP_EXCEPTIONS_MAX, handled_step, &handled);
-	if (handled.found)
-		sample->flags |= PBP_SAMPLE_HANDLING;
 }
 
 static __always_inline void fill_state(struct pbp_sample *sample, const struct pbp_target *target,
