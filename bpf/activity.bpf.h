@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a thread is at besides running its frames: collecting garbage (which of its frames has come to that, walk.bpf.h
- * finds out), and handling an exception. user/py/unwind_activity.c is the same for the readv engine.
+ * What a thread is at besides running its frames: collecting garbage (which of its frames has come to that,
+ * walk.bpf.h finds out), and handling an exception. user/py/unwind_activity.c is the same for the readv
+ * engine.
  */
 #pragma once
 

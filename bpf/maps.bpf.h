@@ -92,7 +92,7 @@ struct walk {
 	__u32 generation_read; /* sample.generation is the interpreter's */
 	__u32 holds_gil;       /* the runtime says so; only where it tells */
 	__u32 found_collector; /* gc_frame has been met */
-	__u64 gc_frame;	       /* frame that the collection began in which runs, where the version tells; 0 = none */
+	__u64 gc_frame; /* frame that the collection began in which runs, where the version tells; 0 = none */
 	__u32 window_len;      /* valid bytes of scratch.window ... */
 	__u64 window_start;    /* ... and where in the target they are */
 	__u64 ident_stamp;     /* entries of scratch.idents with it hold for this walk */

@@ -278,8 +278,8 @@ static __always_inline void note_interp(struct walker *walker)
 }
 
 /*
- * The collection began in the frame that comes next: what has been walked was called by it. Of a thread that has no
- * frames there is nothing to tell.
+ * The collection began in the frame that comes next: what has been walked was called by it. Of a thread that
+ * has no frames there is nothing to tell.
  */
 static __always_inline void note_gc(struct walker *walker, bool is_frame)
 {

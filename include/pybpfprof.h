@@ -91,7 +91,7 @@ struct pbp_target {
 	__u16 ts_executor; /* not 0: the thread runs code that the JIT made */
 	__u16 reserved;
 	__u64 main_interp; /* address of the interpreter with id 0, from which others are entered; 0 = unknown */
-	__u32 in_gc_frame;  /* frame that the collection began in; 0 = absent, as the next one */
+	__u32 in_gc_frame; /* frame that the collection began in; 0 = absent, as the next one */
 	__u32 in_requester; /* thread state that has stopped all others */
 	__u16 collector;    /* PBP_COLLECTOR_*: which thread collects, while garbage is being collected */
 	__u16 ts_exc_info;  /* pointer to the exceptions that are being handled: a list of ... */

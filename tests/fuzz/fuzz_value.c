@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Objects of any content, of any layout: the input is memory of the target, in words of two bytes, of which the upper
- * half stand for addresses in it. What comes out is short, valid UTF-8 and safe to print. Any object may be a dict of
- * threads.
+ * Objects of any content, of any layout: the input is memory of the target, in words of two bytes, of which
+ * the upper half stand for addresses in it. What comes out is short, valid UTF-8 and safe to print. Any
+ * object may be a dict of threads.
  */
 #include "base/utf8.h"
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Objects of all versions (versions.h) in one heap (object_heap.h): texts, numbers, dicts of all kinds, and what
- * threading is made of.
+ * Objects of all versions (versions.h) in one heap (object_heap.h): texts, numbers, dicts of all kinds, and
+ * what threading is made of.
  */
 #pragma once
 
@@ -50,7 +50,8 @@ static inline py_addr make_str(const char *ascii)
 	py_addr object = heap_object(&heap, type_of_str, offsets->unicode_ascii_size + strlen(ascii) + 1);
 
 	heap_put(object + offsets->unicode_length, strlen(ascii), 8);
-	heap_put(object + offsets->unicode_state, (1 | 1 << 3 | 1 << 4) << (offsets->wide_interned ? 8 : 2), 4);
+	heap_put(object + offsets->unicode_state, (1 | 1 << 3 | 1 << 4) << (offsets->wide_interned ? 8 : 2),
+		 4);
 	memcpy((void *)(uintptr_t)(object + offsets->unicode_ascii_size), ascii, strlen(ascii));
 	return object;
 }
@@ -65,7 +66,9 @@ static inline py_addr make_int(int64_t value)
 	if (minor_of_heap() < 12)
 		heap_put(object + heap.target.offsets.long_tag, value < 0 ? -count : count, 8);
 	else
-		heap_put(object + heap.target.offsets.long_tag, count << 3 | (value < 0 ? 2 : value ? 0 : 1), 8);
+		heap_put(object + heap.target.offsets.long_tag,
+			 count << 3 | (value < 0 ? 2 : !value),
+			 8);
 	return object;
 }
 
@@ -76,7 +79,8 @@ static inline int64_t int_value(py_addr object)
 	return load_u64((void *)(uintptr_t)(object + offsets->object_type)) != type_of_int
 		       ? -1
 		       : load_u32((void *)(uintptr_t)(object + offsets->long_digits)) |
-				 (int64_t)load_u32((void *)(uintptr_t)(object + offsets->long_digits + 4)) << 30;
+				 (int64_t)load_u32((void *)(uintptr_t)(object + offsets->long_digits + 4))
+					 << 30;
 }
 
 /* Keys of kind 0 (general), 1 (all str) or 2 (split), with entries {key, value}. To 3.10 these look alike. */
@@ -174,10 +178,14 @@ static inline py_addr make_active(const uint64_t *idents, const char *const *nam
 /* An interpreter that has imported threading. */
 static inline py_addr make_interp(py_addr active)
 {
-	py_addr interp = heap_take(&heap, 16384), module = heap_object(&heap, heap_type(&heap, "module", 0), 64);
-	py_addr entry[1][2] = {{make_str("_active"), active}}, modules[1][2] = {{make_str("threading"), module}};
+	py_addr interp = heap_take(&heap, 16384),
+		module = heap_object(&heap, heap_type(&heap, "module", 0), 64);
+	py_addr entry[1][2] = {{make_str("_active"), active}},
+		modules[1][2] = {{make_str("threading"), module}};
 
-	heap_put(module + heap.target.offsets.var_object_size, make_dict((const py_addr(*)[2])entry, 1, 1), 8);
-	heap_put(interp + heap.target.offsets.interp_imports_modules, make_dict((const py_addr(*)[2])modules, 1, 0), 8);
+	heap_put(module + heap.target.offsets.var_object_size, make_dict((const py_addr(*)[2])entry, 1, 1),
+		 8);
+	heap_put(interp + heap.target.offsets.interp_imports_modules,
+		 make_dict((const py_addr(*)[2])modules, 1, 0), 8);
 	return interp;
 }

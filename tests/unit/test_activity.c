@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a thread is at besides running its frames, as both sides tell it of one memory image: in which frame the
- * collection of garbage began, by which thread, and whether an exception is being handled.
+ * What a thread is at besides running its frames, as both sides tell it of one memory image: in which frame
+ * the collection of garbage began, by which thread, and whether an exception is being handled.
  */
 #include "kernel_side.h"
 #include "py/unwind.h"
@@ -83,7 +83,7 @@ static void attach(bool on)
 		image__put(image.target.layout.gil_tstate, on ? tstate : 0, 8);
 }
 
-/* To 3.14, the thread that holds the GIL; of free-threaded builds, the one that has stopped the others, if that is known. */
+/* To 3.14, who holds the GIL; of free-threaded builds, who has stopped the others, if that is known. */
 Test(activity, who_collects)
 {
 	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
@@ -220,7 +220,8 @@ Test(activity, exceptions)
 		put_item(own, exception, 0);
 		expect_flags(PBP_SAMPLE_ATTACHED | PBP_SAMPLE_HANDLING, "one");
 		image__put(tstate + offsets->thread_current_exception, exception, 8);
-		expect_flags(PBP_SAMPLE_ATTACHED | PBP_SAMPLE_HANDLING | PBP_SAMPLE_RAISING, "and one is raised");
+		expect_flags(PBP_SAMPLE_ATTACHED | PBP_SAMPLE_HANDLING | PBP_SAMPLE_RAISING,
+			     "and one is raised");
 		image__put(tstate + offsets->thread_current_exception, 0, 8);
 		image__put(tstate + offsets->thread_exc_info, of_generator, 8);
 		put_item(of_generator, none, own);
@@ -246,7 +247,8 @@ Test(activity, exceptions_that_nobody_asked_for)
 	host_set_knob(&want_exceptions, 0);
 	unwinder.want_exceptions = false;
 	push_ordinary();
-	image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_exc_info, image__at(&image, ITEMS), 8);
+	image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_exc_info,
+		   image__at(&image, ITEMS), 8);
 	put_item(image__at(&image, ITEMS), make_object(1, EXCEPTION), 0);
 	expect_flags(PBP_SAMPLE_ATTACHED, "one");
 	end();

@@ -44,7 +44,8 @@ Test(filter, threads)
 	cr_expect(!thread_filter__is_set(&threads) && thread_filter__wants(&threads, "a", 1, false));
 	threads.main = true;
 	cr_expect(thread_filter__is_set(&threads));
-	cr_expect(thread_filter__wants(&threads, "a", 1, true) && !thread_filter__wants(&threads, "a", 2, false));
+	cr_expect(thread_filter__wants(&threads, "a", 1, true) &&
+		  !thread_filter__wants(&threads, "a", 2, false));
 	cr_assert_eq(vec__push(&threads.names, "work*[12]"), 0);
 	cr_assert_eq(vec__push(&threads.names, "77"), 0);
 	cr_expect(thread_filter__wants(&threads, "worker-2", 5, false));

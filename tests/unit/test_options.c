@@ -91,7 +91,8 @@ Test(options, threads_and_collections)
 	expect_good("-p 1");
 	cr_expect(!thread_filter__is_set(&options.session.threads) && !options.session.hide_gc);
 	expect_good("-p 1 --main-thread --no-gc");
-	cr_expect(options.session.threads.main && !options.session.threads.names.len && options.session.hide_gc);
+	cr_expect(options.session.threads.main && !options.session.threads.names.len &&
+		  options.session.hide_gc);
 	expect_good("-p 1 --thread 12 --thread worker-* --threads");
 	cr_assert_eq(options.session.threads.names.len, 2);
 	cr_expect_str_eq(options.session.threads.names.items[1], "worker-*");

@@ -287,7 +287,8 @@ Test(symbolize, only_exceptions, .init = start, .fini = stop)
 	flush();
 	expect("f0 (app.py:2) 1\nf0 (app.py:3) 1\nf0 (app.py:4) 1\nf0 (app.py:6) 1\nf0 (app.py:7) 1\n"
 	       "f0 (app.py:8) 1\n");
-	cr_expect(symbolizer.counts.samples == 6 && symbolizer.counts.handling == 4 && symbolizer.counts.raising == 4);
+	cr_expect(symbolizer.counts.samples == 6 && symbolizer.counts.handling == 4 &&
+		  symbolizer.counts.raising == 4);
 	cr_expect(symbolizer.counts.left_out_exceptions == 3 && !symbolizer.counts.left_out_threads);
 	cr_expect_eq(profile.samples, 6);
 }

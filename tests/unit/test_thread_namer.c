@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What threads are called, by memory that is laid out as that of each version, and by memory that only pretends to be.
+ * What threads are called, by memory that is laid out as that of each version, and by memory that only
+ * pretends to be.
  */
 #include "run/thread_namer.h"
 

@@ -304,8 +304,8 @@ Test(value, names_of_threads)
 		expect_name(found, 0x7f0000000001, "second");
 		expect_name(found, 0x7f0000000003, NULL);
 		expect_name(make_dict(active, 0, 1), 0x7f0000000000, NULL);
-		cr_expect_eq(py_thread_names__one(&heap.objects, module, 0x7f0000000000, &(struct buf){0}), -EINVAL,
-			     "no dict any more");
+		cr_expect_eq(py_thread_names__one(&heap.objects, module, 0x7f0000000000, &(struct buf){0}),
+			     -EINVAL, "no dict any more");
 		hmap__free(&names);
 		strtab__free(strings);
 		end();

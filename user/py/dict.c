@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Layouts: Include/cpython/{dictobject,setobject}.h, Objects/dict-common.h (to 3.10), Include/internal/pycore_dict.h
- * and pycore_object.h. What no table gives:
+ * Layouts: Include/cpython/{dictobject,setobject}.h, Objects/dict-common.h (to 3.10),
+ * Include/internal/pycore_dict.h and pycore_object.h. What no table gives:
  *
  *	keys object	from 3.11 on {refcnt, u8 log2_size, u8 log2_index_bytes, u8 kind, u32 version, usable,
- *			nentries, indices[]} and then the entries: {hash, key, value}, or {key, value} where all
- *			keys are str; to 3.10 {refcnt, size, function, usable, nentries, indices[]}, and always
- *			{hash, key, value}
- *	values object	from 3.13 on {u8 capacity, u8 size, u8 embedded, u8 valid, pointers from 8 on}; before
- *			that the pointers
- *	instance	pointer to its dict three words before the object, to 3.10 at tp_dictoffset. Where it has no
- *			dict yet, values: behind tp_basicsize from 3.13 on; in 3.12 a pointer to them, less 1, in
- *			place of that to the dict; in 3.11 a pointer four words before the object
+ *			nentries, indices[]} and then the entries: {hash, key, value}, or {key, value} where
+ *			all keys are str; to 3.10 {refcnt, size, function, usable, nentries, indices[]}, and
+ *			always {hash, key, value}
+ *	values object	from 3.13 on {u8 capacity, u8 size, u8 embedded, u8 valid, pointers from 8 on};
+ *			before that the pointers
+ *	instance	pointer to its dict three words before the object, to 3.10 at tp_dictoffset. Where it
+ *			has no dict yet, values: behind tp_basicsize from 3.13 on; in 3.12 a pointer to them,
+ *			less 1, in place of that to the dict; in 3.11 a pointer four words before the object
  */
 #include "py/dict.h"
 
@@ -34,7 +34,7 @@
 #define VALUES_VALID	      3
 #define VALUES_ITEMS	      8	      /* from 3.13 on */
 #define MANAGED_DICT	      (3 * 8) /* before the object ... */
-#define MANAGED_DICT_FREE     8	      /* ... of a free-threaded build, which has no two words for the collector there */
+#define MANAGED_DICT_FREE     8	      /* ... of a free-threaded build: no words for the collector there */
 #define MANAGED_VALUES	      (4 * 8) /* 3.11 */
 #define DICT_OFFSET_MAX	      4096    /* to 3.10: no instance is believed to be larger */
 #define ENTRIES_MAX	      100000
@@ -159,11 +159,13 @@ int py_dict__find(struct py_objects *objects, py_addr dict, const char *key, py_
 int py_dict__find_int(struct py_objects *objects, py_addr dict, uint64_t key, py_addr *value)
 {
 	struct py_dict_iter iter;
-	uint64_t entry[3], found; /* {hash, key, value}, where keys are not all texts; an int's hash is itself */
+	/* {hash, key, value}, where keys are not all texts; an int's hash is itself. */
+	uint64_t entry[3], found;
 	int err = py_dict__open(objects, dict, &iter);
 
 	for (; !err && iter.key_at && iter.next < iter.count; iter.next++) {
-		err = py_objects__read(objects, iter.entries + iter.next * iter.entry_bytes, entry, sizeof(entry));
+		err = py_objects__read(objects, iter.entries + iter.next * iter.entry_bytes, entry,
+				       sizeof(entry));
 		if (err || entry[0] != key || !entry[1] || !entry[2] || iter.values)
 			continue;
 		*value = entry[2];
@@ -247,7 +249,8 @@ static int open_values(struct py_objects *objects, py_addr object, const struct 
 	int err = 0;
 
 	if (minor >= 13)
-		return type->flags & FLAG_INLINE_VALUES ? open_inline_values(objects, object, type, out) : -ENOENT;
+		return type->flags & FLAG_INLINE_VALUES ? open_inline_values(objects, object, type, out)
+							: -ENOENT;
 	if (minor == 11)
 		err = read_word(objects, object - MANAGED_VALUES, &values);
 	if (err || minor < 11 || !values || values % 8)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Dicts, sets and the attributes of instances, as object.h has objects: read from outside, with a cap on every loop.
+ * Dicts, sets and the attributes of instances, as object.h has objects: read from outside, with a cap on
+ * every loop.
  */
 #pragma once
 

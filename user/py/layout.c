@@ -101,17 +101,17 @@ static void fill_identity(struct pbp_target *out, const struct py_offsets *offse
 }
 
 /*
- * A collection has all other threads wait but for the finalizers and callbacks that it runs, also where there is no GIL.
- * Then which one it is that collects is not to be seen, but from 3.15 on, which tells the frame.
+ * A collection has all other threads wait but for the finalizers and callbacks that it runs, also where there
+ * is no GIL. Then which one it is that collects is not to be seen, but from 3.15 on, which tells the frame.
  */
 static void fill_collector(struct pbp_target *out, const struct py_offsets *offsets)
 {
 	out->in_gc_frame = py_offsets__has(offsets->interp_gc_frame) ? offsets->interp_gc_frame : 0;
 	out->in_requester = offsets->interp_requester == PY_ABSENT ? 0 : offsets->interp_requester;
-	out->collector = out->in_gc_frame	   ? PBP_COLLECTOR_FRAME
-			 : out->in_requester	   ? PBP_COLLECTOR_REQUESTER
+	out->collector = out->in_gc_frame	  ? PBP_COLLECTOR_FRAME
+			 : out->in_requester	  ? PBP_COLLECTOR_REQUESTER
 			 : offsets->free_threaded ? PBP_COLLECTOR_UNKNOWN
-						   : PBP_COLLECTOR_ATTACHED;
+						  : PBP_COLLECTOR_ATTACHED;
 }
 
 static void fill_exceptions(struct pbp_target *out, const struct py_offsets *offsets)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Layouts: Include/cpython/{longintrepr,unicodeobject,listobject}.h, Include/internal/pycore_object.h. What no
- * table gives: the value in a cell lies right behind the object's header.
+ * Layouts: Include/cpython/{longintrepr,unicodeobject,listobject}.h, Include/internal/pycore_object.h. What
+ * no table gives: the value in a cell lies right behind the object's header.
  */
 #include "py/object.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Objects of the target, read one by one from outside: types, integers, texts, items of sequences; dict.h: what
- * has keys. The target runs meanwhile and its bytes are hostile, so nothing that comes from here is sure to be true; but
- * every loop has a cap, every size is clamped, and what does not look like what it should be is an error.
+ * Objects of the target, read one by one from outside: types, integers, texts, items of sequences; dict.h:
+ * what has keys. The target runs meanwhile and its bytes are hostile, so nothing that comes from here is sure
+ * to be true; but every loop has a cap, every size is clamped, and what does not look like what it should be
+ * is an error.
  */
 #pragma once
 

@@ -21,12 +21,12 @@
  * holds a pointer to a _PyCFrame, and that the frame, where there is cframe_current_frame (3.11, 3.12).
  * frame_instr: see lasti_unit. frame_entry: a byte that is set if C called (3.11). frame_state: a byte that
  * tells whether the frame is being executed (frame objects, to 3.10). code_linetable is co_lnotab to 3.9,
- * code_bytecode a bytes object (to 3.10). code_co_tlbc, frame_tlbc_index and interp_tlbc_generation: copies of the
- * bytecode for each thread (py/copies.h; free-threaded builds from 3.14 on). thread_executor: not NULL while
- * the thread runs code that the JIT made (3.14 and later). thread_exc_info points to the first of the list of exceptions
- * that are being handled: thread_exc_state, or one in a generator; exception_value and exception_previous are what such
- * an item is made of. interp_requester: the thread state that has stopped all others, to collect garbage or the like
- * (3.13t).
+ * code_bytecode a bytes object (to 3.10). code_co_tlbc, frame_tlbc_index and interp_tlbc_generation: copies
+ * of the bytecode for each thread (py/copies.h; free-threaded builds from 3.14 on). thread_executor: not NULL
+ * while the thread runs code that the JIT made (3.14 and later). thread_exc_info points to the first of the
+ * list of exceptions that are being handled: thread_exc_state, or one in a generator; exception_value and
+ * exception_previous are what such an item is made of. interp_requester: the thread state that has stopped
+ * all others, to collect garbage or the like (3.13t).
  */
 /* clang-format off */
 #define PY_OFFSETS(X)                                                                                        \
@@ -49,9 +49,10 @@
 /* clang-format on */
 
 /*
- * What only dumps, names of threads and the like want: objects other than code, and where a thread's exceptions and an
- * interpreter's modules are. None of these lies at offset 0, so 0 means the same as PY_ABSENT: see py_offsets__has.
- * Before 3.12, long_tag is the size of an int, negative if that is; type_dictoffset: to 3.10.
+ * What only dumps, names of threads and the like want: objects other than code, and where a thread's
+ * exceptions and an interpreter's modules are. None of these lies at offset 0, so 0 means the same as
+ * PY_ABSENT: see py_offsets__has. Before 3.12, long_tag is the size of an int, negative if that is;
+ * type_dictoffset: to 3.10.
  */
 /* clang-format off */
 #define PY_VALUE_OFFSETS(X)                                                                                  \

@@ -39,7 +39,8 @@ static int add_name(struct py_objects *objects, py_addr thread, struct buf *out)
 {
 	py_addr name;
 
-	return py_object__attribute(objects, thread, "_name", &name) ?: py_text__add(objects, name, NAME_CHARS, out);
+	return py_object__attribute(objects, thread, "_name", &name)
+		       ?: py_text__add(objects, name, NAME_CHARS, out);
 }
 
 int py_thread_names__one(struct py_objects *objects, py_addr active, uint64_t ident, struct buf *out)

@@ -14,11 +14,12 @@
 bool py_thread_names__are_known(const struct py_objects *objects);
 
 /*
- * Where an interpreter keeps its threads by ident, as long as it runs the same program. 0; -ENOENT: threading is not
- * imported; -ENOTSUP; -errno.
+ * Where an interpreter keeps its threads by ident, as long as it runs the same program. 0; -ENOENT: threading
+ * is not imported; -ENOTSUP; -errno.
  */
 int py_thread_names__find(struct py_objects *objects, py_addr interp, py_addr *active);
-/* Append the name of one of them: UTF-8, not escaped, at most 200 characters. 0; -ENOENT: it has none there; -errno. */
+/* Append the name of one of them: UTF-8, not escaped, at most 200 characters. 0; -ENOENT: it has none there;
+ * -errno. */
 int py_thread_names__one(struct py_objects *objects, py_addr active, uint64_t ident, struct buf *out);
 
 /*

@@ -84,7 +84,8 @@ struct thread_stack {
 	bool truncated;
 	uint32_t moved; /* callers whose line could not be told (PBP_FRAME_MOVED) */
 	uint32_t flags; /* PBP_SAMPLE_ATTACHED, _GC, _RAISING, _HANDLING (if wanted), _JIT */
-	size_t collection; /* the frame that the collection that runs began in; SIZE_MAX: none, or not known */
+	size_t collection; /* the frame that the collection that runs began in; SIZE_MAX: none, or not known
+			    */
 	uint64_t generation;
 	py_addr current_frame;
 	uint8_t state[UNWIND_THREAD_BYTES]; /* the thread state's own bytes, unwinder->thread_bytes of them */

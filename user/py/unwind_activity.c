@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a thread is at besides running its frames: in which of them the collection of garbage began that it is at, and
- * whether it is handling an exception.
+ * What a thread is at besides running its frames: in which of them the collection of garbage began that it is
+ * at, and whether it is handling an exception.
  */
 #include "py/unwind_parts.h"
 
@@ -20,7 +20,8 @@ static size_t find_collection(const struct unwinder *unwinder, const struct thre
 	for (size_t i = 0; i < stack->addresses.len; i++)
 		if (stack->addresses.items[i] == interp->gc_frame)
 			return i;
-	return interp->gc_frame == unwind_base_of(unwinder, stack) && !stack->truncated ? stack->addresses.len : SIZE_MAX;
+	return interp->gc_frame == unwind_base_of(unwinder, stack) && !stack->truncated ? stack->addresses.len
+											: SIZE_MAX;
 }
 
 /* --- exceptions --- */

@@ -123,7 +123,8 @@ int unwind_plan_generations(struct unwinder *unwinder)
 }
 
 /* 0: the version has no such field. */
-static uint64_t interp_field(const struct unwinder *unwinder, const struct unwind_interp *interp, uint32_t offset)
+static uint64_t interp_field(const struct unwinder *unwinder, const struct unwind_interp *interp,
+			     uint32_t offset)
 {
 	return offset ? load_u64(interp->bytes + (offset - unwinder->interp_first)) : 0;
 }

@@ -366,9 +366,10 @@ static bool collects(const struct unwinder *unwinder, const struct thread_stack 
 
 	if (!(interp && interp->readable && interp->collecting) && !unwinder->collecting)
 		return false;
-	return layout->collector == PBP_COLLECTOR_ATTACHED    ? stack->flags & PBP_SAMPLE_ATTACHED
-	       : layout->collector == PBP_COLLECTOR_REQUESTER ? interp && interp->requester == stack->thread.tstate
-							      : false;
+	return layout->collector == PBP_COLLECTOR_ATTACHED ? stack->flags & PBP_SAMPLE_ATTACHED
+	       : layout->collector == PBP_COLLECTOR_REQUESTER
+		       ? interp && interp->requester == stack->thread.tstate
+		       : false;
 }
 
 /* What the thread state says, and where its chain begins. */

@@ -55,7 +55,8 @@ uint64_t report__on_cpu(const struct report *report)
 {
 	uint64_t left_out = report__left_out(report) - report->counts.left_out_waits;
 
-	return report->counts.samples - report->counts.waits + left_out + report__lost(report) - report->waits.lost;
+	return report->counts.samples - report->counts.waits + left_out + report__lost(report) -
+	       report->waits.lost;
 }
 
 uint64_t report__without_python(const struct report *report)

@@ -44,8 +44,9 @@ void report_format_left_out_json(const struct report *report, struct buf *out)
 {
 	const struct symbolize_counts *counts = &report->counts;
 
-	buf__addf(out, ", \"left_out\": {\"total\": %" PRIu64 ", \"of_other_threads\": %" PRIu64
-		       ", \"without_exception\": %" PRIu64 ", \"time_s\": %.6f}",
+	buf__addf(out,
+		  ", \"left_out\": {\"total\": %" PRIu64 ", \"of_other_threads\": %" PRIu64
+		  ", \"without_exception\": %" PRIu64 ", \"time_s\": %.6f}",
 		  report__left_out(report), counts->left_out_threads, counts->left_out_exceptions,
 		  report->profile ? counts->left_out_ns / 1e9 : 0.0);
 }
@@ -56,7 +57,8 @@ bool report_explain_left_out(const struct report *report, struct buf *out)
 
 	if (!left_out)
 		return false;
-	buf__addf(out, "no samples that were asked for: of %" PRIu64 " that were taken all were left out, ", left_out);
+	buf__addf(out, "no samples that were asked for: of %" PRIu64 " that were taken all were left out, ",
+		  left_out);
 	add_reasons(report, out);
 	return true;
 }

@@ -174,7 +174,9 @@ static int take_thread(struct reading *reading, const struct thread_stack *stack
 		err = add_frames(reading, stacks[i].frames.items, called);
 		if (!err && stacks[i].collection != SIZE_MAX)
 			err = add_frames(reading, &collection, 1);
-		err = err ?: add_frames(reading, stacks[i].frames.items + called, stacks[i].frames.len - called);
+		err = err
+			      ?: add_frames(reading, stacks[i].frames.items + called,
+					    stacks[i].frames.len - called);
 		if (!err && stacks[i].thread.interp_id)
 			err = add_frames(reading, &end, 1);
 		if (stacks[i].truncated && !err)

@@ -228,7 +228,7 @@ static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stac
 		node = node_of_path(symbolizer, stack, node);
 	if (node != TRIE_FULL && stack->leaf_code != PY_CODE_NONE)
 		node = trie__child(trie, node, leaf_frame(symbolizer, stack, sample));
-	/* Which frame it began in is known from 3.15 on. Before, what runs inside of it is not told from that. */
+	/* Where it began is known from 3.15 on. Before, what runs inside of it is not told from that. */
 	if (node != TRIE_FULL && sample->flags & PBP_SAMPLE_GC && !stack->has_gc && !symbolizer->hide_gc)
 		node = trie__child(trie, node, symbolizer->gc);
 	return node;

@@ -52,7 +52,7 @@ struct stack {
 	uint32_t count;	    /* raw frames */
 	uint32_t leaf_code; /* index in process->codes; PY_CODE_NONE: the path is all there is */
 	bool unreadable, exited, truncated;
-	bool has_gc; /* one of the raw frames is that of a collection */
+	bool has_gc;	       /* one of the raw frames is that of a collection */
 	uint8_t looks;	       /* times that one of its code objects was gone */
 	bool idle, idle_known; /* it waits for work, if it waits */
 	struct pbp_frame last; /* outermost raw frame: what a tail hangs from */

@@ -34,8 +34,8 @@ uint32_t symbolize_raw_frame(struct symbolizer *symbolizer, struct process *proc
 /* --- symbolize_roots.c --- */
 
 /*
- * The node that stacks of this sample's process and thread begin at; TRIE_FULL. `thread`: only where threads are told
- * apart.
+ * The node that stacks of this sample's process and thread begin at; TRIE_FULL. `thread`: only where threads
+ * are told apart.
  */
 uint32_t symbolize_root(struct symbolizer *symbolizer, const struct process *process,
 			const struct pbp_sample *sample, const struct named_thread *thread);

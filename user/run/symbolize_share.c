@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See symbolize_parts.h. What a sample adds to the node of its stack: its time, below what was waited for;
- * what it stands for besides, which is settled later; or nothing, if it was not asked for, or is a wait for work and
- * these are left out.
+ * what it stands for besides, which is settled later; or nothing, if it was not asked for, or is a wait for
+ * work and these are left out.
  */
 #include "run/symbolize_parts.h"
 
@@ -15,8 +15,8 @@ bool symbolize_is_left_out(struct symbolizer *symbolizer, const struct pbp_sampl
 {
 	struct symbolize_counts *counts = &symbolizer->counts;
 	bool of_thread = thread && !thread->wanted;
-	bool no_exception = symbolizer->only_exceptions &&
-			    !(sample->flags & (PBP_SAMPLE_HANDLING | PBP_SAMPLE_RAISING));
+	bool no_exception =
+		symbolizer->only_exceptions && !(sample->flags & (PBP_SAMPLE_HANDLING | PBP_SAMPLE_RAISING));
 
 	if (!of_thread && !no_exception)
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See thread_namer.h. A sample has the address of its thread state, which may belong to another thread by the time that
- * it is looked at: a name counts only if the C library, or the thread state itself, has the number of the sample's
- * thread.
+ * See thread_namer.h. A sample has the address of its thread state, which may belong to another thread by the
+ * time that it is looked at: a name counts only if the C library, or the thread state itself, has the number
+ * of the sample's thread.
  */
 #include "run/thread_namer.h"
 
@@ -23,10 +23,11 @@
 #define LOOK_NS_THREAD 1000000ull
 #define LOOK_NS_NEW    10000000ull /* where Python has none (yet): its first lines give it one */
 
-void thread_namer__init(struct thread_namer *namer, struct strtab *strings, const struct thread_filter *filter)
+void thread_namer__init(struct thread_namer *namer, struct strtab *strings,
+			const struct thread_filter *filter)
 {
-	*namer = (struct thread_namer){
-		.strings = strings, .filter = filter && thread_filter__is_set(filter) ? filter : NULL};
+	*namer = (struct thread_namer){.strings = strings,
+				       .filter = filter && thread_filter__is_set(filter) ? filter : NULL};
 }
 
 void thread_namer__begin(struct thread_namer *namer)
@@ -60,7 +61,8 @@ static void look_into(struct thread_namer *namer, struct process *process)
 }
 
 /* {interpreter, pthread_self()} of the thread state, if it is that of the sample's thread. */
-static bool read_state(struct process *process, const struct pbp_sample *sample, py_addr *interp, uint64_t *ident)
+static bool read_state(struct process *process, const struct pbp_sample *sample, py_addr *interp,
+		       uint64_t *ident)
 {
 	const struct py_offsets *offsets = &process->target.offsets;
 	pid_t tid = sample->tid;
@@ -128,8 +130,8 @@ static void set_name(struct thread_namer *namer, const struct process *process, 
 }
 
 /*
- * As when it was looked up, so far as samples tell: a wait that was not walked says little. One that has lost its thread
- * state is about to end.
+ * As when it was looked up, so far as samples tell: a wait that was not walked says little. One that has lost
+ * its thread state is about to end.
  */
 static bool seems_same(const struct named_thread *thread, const struct pbp_sample *sample)
 {
@@ -137,7 +139,8 @@ static bool seems_same(const struct named_thread *thread, const struct pbp_sampl
 	       (!*sample->comm || !memcmp(thread->comm, sample->comm, sizeof(thread->comm)));
 }
 
-static void kernel_name(const struct process *process, const struct pbp_sample *sample, char *name, size_t size)
+static void kernel_name(const struct process *process, const struct pbp_sample *sample, char *name,
+			size_t size)
 {
 	memcpy(name, sample->comm, sizeof(sample->comm));
 	name[sizeof(sample->comm)] = '\0';
@@ -179,7 +182,8 @@ const struct named_thread *thread_namer__of(struct thread_namer *namer, struct p
 	const uint64_t *known = hmap__get(&namer->index, key);
 	struct named_thread *thread = known ? &namer->threads.items[*known] : NULL;
 
-	if (thread && (thread->serial != fresh.serial || thread->epoch != fresh.epoch || thread->tid != fresh.tid))
+	if (thread &&
+	    (thread->serial != fresh.serial || thread->epoch != fresh.epoch || thread->tid != fresh.tid))
 		thread = NULL;
 	if (!thread) {
 		if (namer->threads.len >= THREADS_MAX) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the threads of samples are called: as Python's threading has it, where that can be read, else as the kernel
- * has it; and which of them were asked for. A thread is looked up at its first sample, which may be its last, and
- * now and then again, since it may be renamed.
+ * What the threads of samples are called: as Python's threading has it, where that can be read, else as the
+ * kernel has it; and which of them were asked for. A thread is looked up at its first sample, which may be
+ * its last, and now and then again, since it may be renamed.
  */
 #pragma once
 
@@ -21,10 +21,10 @@
 struct named_thread {
 	uint32_t serial, epoch; /* of its process, and of the program that this runs */
 	pid_t tid;
-	py_addr tstate;	  /* when it was looked up; 0: it had none */
-	char comm[16];	  /* ... */
-	uint32_t name;	  /* strtab id; valid UTF-8, not escaped; only of those that are wanted */
-	bool is_python;	  /* it is threading's name */
+	py_addr tstate; /* when it was looked up; 0: it had none */
+	char comm[16];	/* ... */
+	uint32_t name;	/* strtab id; valid UTF-8, not escaped; only of those that are wanted */
+	bool is_python; /* it is threading's name */
 	bool wanted;
 	uint64_t look_ns; /* when to look again, by the clock of samples */
 };
@@ -39,7 +39,8 @@ struct thread_namer {
 	struct hmap actives; /* of process and interpreter -> address of its threading._active */
 };
 
-void thread_namer__init(struct thread_namer *namer, struct strtab *strings, const struct thread_filter *filter);
+void thread_namer__init(struct thread_namer *namer, struct strtab *strings,
+			const struct thread_filter *filter);
 /* A batch of samples begins: what was read of memory before may have changed. */
 void thread_namer__begin(struct thread_namer *namer);
 /* The thread of a sample. Borrowed until the next call; NULL: out of memory. */
