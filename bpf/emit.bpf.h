@@ -84,7 +84,7 @@ static long code_scan_step(__u32 i, struct code_scan *scan)
 	if (i >= scratch->walk.count || i >= PBP_MAX_FRAMES)
 		return 1;
 	frame = &scratch->frames[i];
-	if (frame->flags & PBP_FRAME_INTERP)
+	if (frame->flags & (PBP_FRAME_INTERP | PBP_FRAME_GC))
 		return 0;
 	hash = hash_mix(hash_mix(scan->seed, frame->code), frame->ident);
 	slot = hash % SENT_CODES;

@@ -8,6 +8,7 @@
 /* Set by user space before load. */
 const volatile __u32 max_frames = PBP_MAX_FRAMES; /* budget of one walk, from the rate */
 const volatile __u32 want_names = 0;		  /* put the thread's name into samples */
+const volatile __u32 want_exceptions = 0;	  /* ... and whether an exception is being handled */
 const volatile __u64 hash_seed = 1; /* random: a target cannot make two stacks collide on purpose */
 
 const volatile __u32 follow_forks = 0; /* processes that targets start are targets, too */
@@ -90,6 +91,8 @@ struct walk {
 	__u32 fresh_codes;     /* code objects in it that were not sent before */
 	__u32 generation_read; /* sample.generation is the interpreter's */
 	__u32 holds_gil;       /* the runtime says so; only where it tells */
+	__u32 found_collector; /* gc_frame has been met */
+	__u64 gc_frame; /* frame that the collection began in which runs, where the version tells; 0 = none */
 	__u32 window_len;      /* valid bytes of scratch.window ... */
 	__u64 window_start;    /* ... and where in the target they are */
 	__u64 ident_stamp;     /* entries of scratch.idents with it hold for this walk */

@@ -19,6 +19,7 @@
 #include "read.bpf.h"
 #include "walk.bpf.h"
 #include "tstate.bpf.h"
+#include "activity.bpf.h"
 #include "emit.bpf.h"
 #include "look.bpf.h"
 
@@ -81,6 +82,7 @@ static __always_inline void fill_interp_state(struct pbp_sample *sample, const s
 	__u32 collecting = 0;
 
 	scratch->walk.generation_read = 0;
+	scratch->walk.gc_frame = 0;
 	if (target->in_generation && target->in_gc_collecting && span <= PBP_INTERP_BYTES - 8) {
 		if (bpf_probe_read_user(scratch->interp, span + 8,
 					(void *)(interp + target->in_gc_collecting)))
@@ -99,7 +101,7 @@ static __always_inline void fill_interp_state(struct pbp_sample *sample, const s
 			scratch->walk.generation_read = 1;
 	}
 	if (collecting)
-		sample->flags |= PBP_SAMPLE_GC;
+		note_collector(sample, target, scratch, interp);
 }
 
 static __always_inline void fill_state(struct pbp_sample *sample, const struct pbp_target *target,
@@ -207,10 +209,13 @@ static __always_inline bool take_stack(struct pbp_sample *sample, const struct p
 	walk->limit = max_frames;
 	walk->faulted = 0;
 	walk->window_len = 0;
+	walk->found_collector = 0;
 	walk->ident_stamp = ident_stamp(sample, target, scratch);
 	repeat(use_loop, 2 * max_frames, walk_step, &walker);
 
 	sample->leaf_instr = walk->leaf_instr;
+	if (walk->found_collector)
+		sample->flags |= PBP_SAMPLE_GC;
 	if (walk->frame) {
 		if (walk->nested)
 			sample->flags |= PBP_SAMPLE_NESTED;
@@ -250,6 +255,7 @@ static __always_inline bool take_sample(struct pbp_sample *sample, const struct 
 		return true;
 	}
 	fill_state(sample, target, scratch);
+	note_handled(sample, target, scratch, use_loop);
 	find_outer(sample, target, scratch, task, use_loop);
 	return take_stack(sample, target, scratch, use_loop, urgent);
 }

@@ -278,6 +278,23 @@ static __always_inline void note_interp(struct walker *walker)
 }
 
 /*
+ * The collection began in the frame that comes next: what has been walked was called by it. Of a thread that
+ * has no frames there is nothing to tell.
+ */
+static __always_inline void note_gc(struct walker *walker, bool is_frame)
+{
+	struct walk *walk = &walker->scratch->walk;
+	__u32 i = walk->count;
+
+	if (i >= PBP_MAX_FRAMES - 1 || walk->found_collector || (!is_frame && !i))
+		return;
+	walker->scratch->frames[i] = (struct pbp_frame){.flags = PBP_FRAME_GC};
+	walk->hash = hash_mix(walk->hash, (__u64)PBP_FRAME_GC << 32);
+	walk->count = i + 1;
+	walk->found_collector = 1;
+}
+
+/*
  * The chain of a thread state has ended. The thread's other thread states, of the interpreters that this one
  * was entered from, wait below on the same C stack: their frames are its callers. False: none is left.
  */
@@ -343,10 +360,14 @@ static long walk_step(__u32 step, struct walker *walker)
 	}
 	if (is_marker) {
 		from_c = address != walk->base_frame;
+		if (address == walk->gc_frame)
+			note_gc(walker, false);
 	} else if (walk->count >= walk->limit) {
 		return 1; /* checked here, so that a stack of just this depth is not cut before its last
 			     marker */
 	} else {
+		if (address == walk->gc_frame)
+			note_gc(walker, true);
 		instr = target->fr_instr_is_index ? scratch_u32(bytes, PBP_FRAME_BYTES, target->fr_instr)
 						  : scratch_u64(bytes, PBP_FRAME_BYTES, target->fr_instr);
 		record_frame(walker, code, instr);

@@ -91,7 +91,24 @@ struct pbp_target {
 	__u16 ts_executor; /* not 0: the thread runs code that the JIT made */
 	__u16 reserved;
 	__u64 main_interp; /* address of the interpreter with id 0, from which others are entered; 0 = unknown */
+	__u32 in_gc_frame; /* frame that the collection began in; 0 = absent, as the next one */
+	__u32 in_requester; /* thread state that has stopped all others */
+	__u16 collector;    /* PBP_COLLECTOR_*: which thread collects, while garbage is being collected */
+	__u16 ts_exc_info;  /* pointer to the exceptions that are being handled: a list of ... */
+	__u16 ex_value;	    /* ... exceptions, or something else that stands for none ... */
+	__u16 ex_previous;  /* ... and the next item */
+	__u16 ty_flags;	    /* flags of a type, 8 bytes */
+	__u16 reserved2[3];
 };
+
+#define PBP_COLLECTOR_UNKNOWN	0
+#define PBP_COLLECTOR_ATTACHED	1 /* the one that is: with a GIL, holds it */
+#define PBP_COLLECTOR_FRAME	2 /* the one whose stack has in_gc_frame */
+#define PBP_COLLECTOR_REQUESTER 3 /* in_requester */
+
+/* Of a type: its instances are exceptions (Py_TPFLAGS_BASE_EXC_SUBCLASS). */
+#define PBP_TYPE_EXCEPTION (1ull << 30)
+#define PBP_EXCEPTIONS_MAX 64 /* items of the list that are looked at */
 
 /* Records: every one starts with its type. */
 enum pbp_record_type {
@@ -115,6 +132,8 @@ enum pbp_record_type {
 #define PBP_FRAME_MOVED 2
 /* no frame, but the end of those of an interpreter that is not the main one: its id is in instr; code is 0 */
 #define PBP_FRAME_INTERP 4
+/* no frame, but the collection of garbage that the next one, its caller, has come to; code is 0 */
+#define PBP_FRAME_GC 8
 
 struct pbp_frame {
 	__u64 code;  /* address of the code object, tags cleared */
@@ -182,12 +201,14 @@ enum pbp_status {
 
 /* pbp_sample.flags */
 #define PBP_SAMPLE_ATTACHED 1 /* the thread was attached: held the GIL (GIL builds) */
-#define PBP_SAMPLE_GC	    2 /* its interpreter was collecting garbage */
+#define PBP_SAMPLE_GC	    2 /* the thread was collecting garbage */
 #define PBP_SAMPLE_RAISING  4 /* an exception was set */
 #define PBP_SAMPLE_KERNEL   8 /* interrupted in the kernel (a system call, a page fault) */
 #define PBP_SAMPLE_NESTED   16 /* the walk ended before it came to the callers in other interpreters */
 /* in code that the JIT made, which does not always say how far it is: leaf_instr is where it last did */
 #define PBP_SAMPLE_JIT 32
+/* an exception was being handled; told only if asked for (want_exceptions) */
+#define PBP_SAMPLE_HANDLING 64
 
 struct pbp_sample {
 	__u32 type;
@@ -382,6 +403,6 @@ _Static_assert(sizeof(struct pbp_sample) == 352, "pbp_sample is part of the ABI"
 _Static_assert(sizeof(struct pbp_code) == 1312, "pbp_code is part of the ABI");
 _Static_assert(sizeof(struct pbp_wait) == 408, "pbp_wait is part of the ABI");
 _Static_assert(sizeof(struct pbp_off_thread) == 520, "pbp_off_thread is part of the ABI");
-_Static_assert(sizeof(struct pbp_target) == 152, "pbp_target is part of the ABI");
+_Static_assert(sizeof(struct pbp_target) == 176, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024,
 	       "a record must stay far below the ring's size");

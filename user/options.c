@@ -39,6 +39,9 @@ enum {
 	OPTION_IDLE,
 	OPTION_ROTATE,
 	OPTION_KEEP,
+	OPTION_NO_GC,
+	OPTION_MAIN_THREAD,
+	OPTION_THREAD,
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -63,6 +66,9 @@ static const struct option LONG_OPTIONS[] = {
 	{"function", no_argument, NULL, OPTION_FUNCTION},
 	{"line", no_argument, NULL, OPTION_LINE},
 	{"threads", no_argument, NULL, 't'},
+	{"main-thread", no_argument, NULL, OPTION_MAIN_THREAD},
+	{"thread", required_argument, NULL, OPTION_THREAD},
+	{"no-gc", no_argument, NULL, OPTION_NO_GC},
 	{"limit", required_argument, NULL, 'l'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
@@ -119,9 +125,10 @@ static int take_option(struct options *options, int option, const char *value, c
 	case 'a':
 		options->session.all = true;
 		return 0;
-	case OPTION_MODE:
-		return parse_mode(value, &options->session.mode)
-			       ? bad_value("--mode", value, "cpu, wall or offcpu")
+	case OPTION_MODE: /* exception: of the samples of CPU time those that have one */
+		options->session.only_exceptions = !strcmp(value, "exception");
+		return parse_mode(options->session.only_exceptions ? "cpu" : value, &options->session.mode)
+			       ? bad_value("--mode", value, "cpu, wall, offcpu or exception")
 			       : 0;
 	case OPTION_IDLE:
 		options->session.hide_idle = !strcmp(value, "hide");
@@ -176,6 +183,15 @@ static int take_option(struct options *options, int option, const char *value, c
 		return 0;
 	case 't':
 		options->session.by_thread = true;
+		return 0;
+	case OPTION_MAIN_THREAD:
+		options->session.threads.main = true;
+		return 0;
+	case OPTION_THREAD:
+		return *value ? vec__push(&options->session.threads.names, value)
+			      : bad_value("--thread", value, "a name or a number");
+	case OPTION_NO_GC:
+		options->session.hide_gc = true;
 		return 0;
 	case 'l':
 		if (parse_number(value, 1, 1000000, &number))
@@ -462,6 +478,7 @@ void options__free(struct options *options)
 {
 	vec__free(&options->session.pids);
 	filter__free(&options->session.filter);
+	thread_filter__free(&options->session.threads);
 	vec__free(&options->session.cgroups);
 	vec__free(&options->session.containers);
 	vec__free(&options->outputs);

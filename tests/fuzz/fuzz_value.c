@@ -1,27 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Objects of any content: the input is memory of the target, in words of two bytes, of which the upper half
- * stand for addresses in it. What comes out is short, valid UTF-8 and safe to print.
+ * Objects of any content, of any layout: the input is memory of the target, in words of two bytes, of which
+ * the upper half stand for addresses in it. What comes out is short, valid UTF-8 and safe to print. Any
+ * object may be a dict of threads.
  */
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "py/offsets.h"
+#include "py/thread_names.h"
 #include "py/value.h"
 #include "unit/debug_offsets.h"
 #include "unit/object_heap.h"
 
 static struct object_heap heap;
+static struct py_offsets layouts[4];
 
 static void open_heap(void)
 {
+	static const uint32_t old[] = {0x030800f0, 0x030b00f0, 0x030c00f0};
 	uint8_t table[PY_DEBUG_OFFSETS_MAX] = {0};
-	struct py_offsets offsets;
 	char reason[256];
 
+	for (size_t i = 0; i < ARRAY_SIZE(old); i++)
+		check(!py_offsets__of_version(&layouts[i], old[i], reason, sizeof(reason)));
 	for (size_t i = 0; i < ARRAY_SIZE(table_3_15); i++)
 		memcpy(table + 8 * i, &table_3_15[i].value, 8);
-	check(!py_offsets__decode(&offsets, table, 8 * ARRAY_SIZE(table_3_15), reason, sizeof(reason)));
-	object_heap__init(&heap, &offsets);
+	check(!py_offsets__decode(&layouts[3], table, 8 * ARRAY_SIZE(table_3_15), reason, sizeof(reason)));
+	object_heap__init(&heap, &layouts[3]);
+}
+
+static void name_thread(py_addr dict)
+{
+	struct buf text = {0};
+	uint64_t ident = (uintptr_t)heap.memory; /* as a word of the input may be */
+
+	if (!py_thread_names__one(&heap.objects, dict, ident, &text))
+		check(!text.err && text.len <= 10 * 200);
+	buf__free(&text);
 }
 
 static void describe(py_addr object)
@@ -46,6 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	if (!heap.memory)
 		open_heap();
+	heap.target.offsets = layouts[len % ARRAY_SIZE(layouts)];
 	for (size_t i = 0; i < words; i++) {
 		uint64_t value = load_u16(data + 2 * i);
 
@@ -56,8 +72,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		memcpy(heap.memory + 8 * i, &value, 8);
 	}
 	py_objects__forget(&heap.objects);
-	for (size_t i = 0; i < words && i < 64; i++)
+	for (size_t i = 0; i < words && i < 64; i++) {
 		describe((uintptr_t)heap.memory + 8 * i);
+		name_thread((uintptr_t)heap.memory + 8 * i);
+	}
 	memset(heap.memory, 0, 8 * words);
 	return 0;
 }

@@ -109,17 +109,6 @@ EACH_PYTHON(profile, exceptions)
 	check_share(run, "<module>;run;outside", 50, 4);
 }
 
-EACH_PYTHON(profile, garbage_collection)
-{
-	struct run *run = profile(start(python, "collector.py"));
-	double collecting = number_before(run->err, "% collecting garbage");
-
-	check(percent(run, stacks__exactly(&run->stacks, "<module>;collect")) > 80, "collect has %.2f %%",
-	      percent(run, stacks__exactly(&run->stacks, "<module>;collect")));
-	check(fabs(collecting - percent(run, stacks__exactly(&run->stacks, "<module>;collect"))) < 5,
-	      "%.1f %% are said to be collecting garbage", collecting);
-}
-
 EACH_PYTHON(profile, second_interpreter)
 {
 	struct run *run =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Python objects of 3.13 to 3.15 made in the test's own memory, which is the target's at the same time.
+ * Python objects made in the test's own memory, which is the target's at the same time.
  */
 #pragma once
 

@@ -37,6 +37,27 @@ static bool wants_without(const char *pattern)
 	return wants();
 }
 
+Test(filter, threads)
+{
+	struct thread_filter threads = {0};
+
+	cr_expect(!thread_filter__is_set(&threads) && thread_filter__wants(&threads, "a", 1, false));
+	threads.main = true;
+	cr_expect(thread_filter__is_set(&threads));
+	cr_expect(thread_filter__wants(&threads, "a", 1, true) &&
+		  !thread_filter__wants(&threads, "a", 2, false));
+	cr_assert_eq(vec__push(&threads.names, "work*[12]"), 0);
+	cr_assert_eq(vec__push(&threads.names, "77"), 0);
+	cr_expect(thread_filter__wants(&threads, "worker-2", 5, false));
+	cr_expect(!thread_filter__wants(&threads, "worker-3", 5, false));
+	cr_expect(!thread_filter__wants(&threads, "a worker-2", 5, false), "the whole name");
+	cr_expect(thread_filter__wants(&threads, "a", 77, false));
+	cr_expect(!thread_filter__wants(&threads, "a", 777, false));
+	cr_expect(thread_filter__wants(&threads, "77", 5, false), "a name like a number");
+	cr_expect(thread_filter__wants(&threads, "a", 5, true), "any will do");
+	thread_filter__free(&threads);
+}
+
 Test(filter, nothing_asked)
 {
 	cr_expect(!filter__is_set(&filter));

@@ -77,10 +77,32 @@ Test(options, modes)
 	cr_expect(options.session.mode == ENGINE_OFFCPU && !options.session.hide_idle);
 	expect_good("--idle=hide --mode wall -a");
 	cr_expect(options.session.mode == ENGINE_WALL && options.session.hide_idle);
+	expect_good("-p 1 --mode exception");
+	cr_expect(options.session.mode == ENGINE_CPU && options.session.only_exceptions);
+	expect_good("-p 1 --mode exception --mode wall");
+	cr_expect(options.session.mode == ENGINE_WALL && !options.session.only_exceptions);
+	expect_bad("-p 1 --mode exceptions");
+	expect_bad("-p 1 --mode exception --idle hide");
 	expect_bad("-p 1 --mode Wall");
 	expect_bad("-p 1 --mode");
 	expect_bad("-p 1 --mode wall --idle maybe");
 	expect_bad("-p 1 --idle hide");
+}
+
+Test(options, threads_and_collections)
+{
+	expect_good("-p 1");
+	cr_expect(!thread_filter__is_set(&options.session.threads) && !options.session.hide_gc);
+	expect_good("-p 1 --main-thread --no-gc");
+	cr_expect(options.session.threads.main && !options.session.threads.names.len &&
+		  options.session.hide_gc);
+	expect_good("-p 1 --thread 12 --thread worker-* --threads");
+	cr_assert_eq(options.session.threads.names.len, 2);
+	cr_expect_str_eq(options.session.threads.names.items[1], "worker-*");
+	cr_expect(options.session.by_thread && !options.session.threads.main);
+	expect_bad("-p 1 --thread");
+	expect_bad("-p 1 --thread=");
+	expect_bad("dump -p 1 --main-thread");
 }
 
 Test(options, commands)

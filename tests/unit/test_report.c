@@ -82,6 +82,49 @@ Test(report, an_ordinary_run)
 	       "2.0% in the kernel\n");
 }
 
+/* What was not asked for was taken all the same, in the time of the process. */
+Test(report, samples_left_out)
+{
+	report.counts.samples = 95;
+	expect_part("  kept ", false);
+	report.counts.left_out_threads = 300;
+	expect_part("\n  kept       95 of 395 samples (24.1%); left out: 300 of threads that were not asked "
+		    "for\n",
+		    true);
+	report.counts.left_out_exceptions = 100;
+	report.counts.raising = 19;
+	report.counts.handling = 76;
+	report.only_exceptions = true;
+	expect_part("\n  kept       95 of 495 samples (19.2%); left out: 300 of threads that were not asked "
+		    "for, 100 of threads "
+		    "that neither handled nor raised an exception\n",
+		    true);
+	expect_part(" CPU time asked, 99.0 given", true);
+	expect_part(" 20.0% with an exception set, 80.0% handling one, ", true);
+	report.counts.samples = 0;
+	text.len = 0;
+	report__explain_empty(&report, &text);
+	buf__addc(&text, '\0');
+	cr_expect_str_eq(
+		text.data,
+		"no samples that were asked for: of 400 that were taken all were left out, 300 of threads "
+		"that were not asked for, 100 of threads that neither handled nor raised an exception");
+	report.counts.left_out_threads = report.counts.left_out_exceptions = 0;
+	report.counts.samples = 9;
+	expect_part("\n  kept       9 of 9 samples (100.0%)\n", true);
+}
+
+Test(report, whose_collection_is_not_known)
+{
+	report.counts.samples = 9;
+	processes[0].attached = true;
+	processes[0].target.layout.collector = PBP_COLLECTOR_UNKNOWN;
+	expect_part(", who collected garbage is not known, ", true);
+	processes[0].target.layout.collector = PBP_COLLECTOR_FRAME;
+	expect_part(", 0.0% collecting garbage, ", true);
+	processes[0] = (struct process){0};
+}
+
 Test(report, lines_under_the_jit)
 {
 	report.counts.samples = 495;

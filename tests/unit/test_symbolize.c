@@ -233,7 +233,101 @@ Test(symbolize, states, .init = start, .fini = stop)
 	cr_expect_eq(symbolizer.counts.status[PBP_STATUS_COMPLETE], 16);
 	for (int status = PBP_STATUS_NO_TARGET; status < PBP_STATUS_COUNT; status++)
 		cr_expect_eq(symbolizer.counts.status[status], 1);
-	expect("f0 (app.py:2) 16\n[no Python frames] 6\n[stack not taken] 1\n");
+	expect("f0 (app.py:2) 8\nf0 (app.py:2);[GC] 8\n[no Python frames] 6\n[stack not taken] 1\n");
+}
+
+/* f0 -> collection -> f1, and a collection in f0 with nothing called. */
+static void send_collections(void)
+{
+	struct pbp_frame collection = {.flags = PBP_FRAME_GC};
+	struct pbp_sample sample;
+
+	send_code(0);
+	send_code(1);
+	send_stack(10, frame_of(1, 0), collection, frame_of(0, 3));
+	send_stack(11, collection, frame_of(0, 3));
+	send_stack(12, frame_of(0, 0));
+	for (uint64_t id = 10; id <= 12; id++) {
+		sample = sample_of(id, frame_of(id == 10, 5));
+		sample.flags = PBP_SAMPLE_GC;
+		send(&sample);
+	}
+	send_sample(12, frame_of(0, 5));
+	flush();
+}
+
+/* Where it is not known in which frame it began, it is the innermost. */
+Test(symbolize, collections, .init = start, .fini = stop)
+{
+	send_collections();
+	expect("f0 (app.py:4);[GC] 1\nf0 (app.py:4);[GC];f1 (app.py:106) 1\nf0 (app.py:6) 1\n"
+	       "f0 (app.py:6);[GC] 1\n");
+}
+
+Test(symbolize, collections_left_out, .init = start, .fini = stop)
+{
+	symbolizer.hide_gc = true;
+	send_collections();
+	expect("f0 (app.py:6) 2\nf0 (app.py:4) 1\nf0 (app.py:4);f1 (app.py:106) 1\n");
+	cr_expect_eq(symbolizer.counts.collecting, 3);
+}
+
+Test(symbolize, only_exceptions, .init = start, .fini = stop)
+{
+	symbolizer.only_exceptions = true;
+	send_code(0);
+	send_stack(10, frame_of(0, 0));
+	for (uint32_t i = 0; i < 8; i++) {
+		struct pbp_sample sample = sample_of(10, frame_of(0, i));
+
+		sample.flags = (i & 1 ? PBP_SAMPLE_HANDLING : 0) | (i & 2 ? PBP_SAMPLE_RAISING : 0);
+		send(&sample);
+	}
+	send_sample(0, frame_of(0, 0));
+	flush();
+	expect("f0 (app.py:2) 1\nf0 (app.py:3) 1\nf0 (app.py:4) 1\nf0 (app.py:6) 1\nf0 (app.py:7) 1\n"
+	       "f0 (app.py:8) 1\n");
+	cr_expect(symbolizer.counts.samples == 6 && symbolizer.counts.handling == 4 &&
+		  symbolizer.counts.raising == 4);
+	cr_expect(symbolizer.counts.left_out_exceptions == 3 && !symbolizer.counts.left_out_threads);
+	cr_expect_eq(profile.samples, 6);
+}
+
+static void send_of_thread(pid_t tid, const char *comm, uint64_t extra_ns)
+{
+	struct pbp_sample sample = sample_of(10, frame_of(0, 1));
+	struct sample_share share = {.time_ns = 1000000, .extra_ns = extra_ns, .reason = WAIT_LOCK};
+
+	sample.tid = tid;
+	memset(sample.comm, 0, sizeof(sample.comm));
+	strcpy(sample.comm, comm);
+	cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
+}
+
+/* By name, by number, and the main thread; their share of what is known in sum goes with the others. */
+Test(symbolize, only_some_threads, .init = start, .fini = stop)
+{
+	uint64_t exact[ESTIMATE_KINDS] = {8000000};
+	struct thread_filter filter = {.main = true};
+
+	cr_assert_eq(vec__push(&filter.names, "pool-*") ?: vec__push(&filter.names, "79"), 0);
+	symbolizer.namer.filter = &filter;
+	profile.unit = PROFILE_TIME;
+	send_code(0);
+	send_stack(10, frame_of(0, 0));
+	send_of_thread(PID, "python3", 1000000);
+	send_of_thread(78, "pool-1", 0);
+	send_of_thread(79, "python3", 0);
+	send_of_thread(80, "python3", 3000000);
+	send_of_thread(80, "pool-9", 0); /* renamed */
+	send_of_thread(81, "a pool-1", 0);
+	flush();
+	symbolizer__settle(&symbolizer, exact, true);
+	expect("f0 (app.py:2);[lock] 6000\n");
+	cr_expect(symbolizer.counts.samples == 4 && symbolizer.counts.left_out_threads == 2);
+	cr_expect_eq(symbolizer.counts.left_out_waits, 2);
+	cr_expect_eq(symbolizer.counts.left_out_ns, 8000000);
+	thread_filter__free(&filter);
 }
 
 static void send_share(uint64_t id, uint64_t time_ns, enum wait_reason reason, int32_t syscall)

@@ -6,8 +6,8 @@
 #include "py/value.h"
 
 #include "base/utf8.h"
+#include "heap_objects.h"
 #include "image.h"
-#include "object_heap.h"
 #include "py/locals.h"
 #include "py/thread_names.h"
 
@@ -15,35 +15,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-
-#define FLAG_INLINE_VALUES (1ull << 2)
-#define FLAG_MANAGED_DICT  (1ull << 4)
-#define FLAG_HEAP_TYPE	   (1ull << 9)
-#define FLAG_INT	   (1ull << 24)
-#define FLAG_LIST	   (1ull << 25)
-#define FLAG_TUPLE	   (1ull << 26)
-#define FLAG_BYTES	   (1ull << 27)
-#define FLAG_STR	   (1ull << 28)
-#define FLAG_DICT	   (1ull << 29)
-#define FLAG_TYPE	   (1ull << 31)
-
-static struct object_heap heap;
-static py_addr type_of_str, type_of_int;
-
-static void begin(int minor)
-{
-	struct py_offsets offsets;
-
-	image_offsets(&offsets, minor);
-	object_heap__init(&heap, &offsets);
-	type_of_str = heap_type(&heap, "str", FLAG_STR);
-	type_of_int = heap_type(&heap, "int", FLAG_INT);
-}
-
-static void end(void)
-{
-	object_heap__free(&heap);
-}
 
 #define each_version(minor) for (int minor = 13; minor <= 15; minor++)
 
@@ -71,28 +42,6 @@ static const char *describe(py_addr object)
 
 #define expect(object, words) cr_expect_str_eq(describe(object), words, "%s instead of %s", text, words)
 
-static py_addr make_str(const char *ascii)
-{
-	const struct py_offsets *offsets = &heap.target.offsets;
-	py_addr object = heap_object(&heap, type_of_str, offsets->unicode_ascii_size + strlen(ascii) + 1);
-
-	heap_put(object + offsets->unicode_length, strlen(ascii), 8);
-	heap_put(object + offsets->unicode_state, 1 << 2 | 1 << 5 | 1 << 6, 4);
-	memcpy((void *)(uintptr_t)(object + offsets->unicode_ascii_size), ascii, strlen(ascii));
-	return object;
-}
-
-static py_addr make_int(int64_t value)
-{
-	py_addr object = heap_object(&heap, type_of_int, 64);
-	uint64_t rest = value < 0 ? -value : value, count = 0;
-
-	for (; rest; rest >>= 30)
-		heap_put(object + heap.target.offsets.long_digits + 4 * count++, rest & 0x3fffffff, 4);
-	heap_put(object + heap.target.offsets.long_tag, count << 3 | (value < 0 ? 2 : value ? 0 : 1), 8);
-	return object;
-}
-
 static py_addr make_tuple(const py_addr *items, size_t count)
 {
 	const struct py_offsets *offsets = &heap.target.offsets;
@@ -111,42 +60,6 @@ static py_addr make_list(const py_addr *items, size_t count)
 
 	heap_put(object + offsets->list_size, count, 8);
 	heap_put(object + offsets->list_items, heap_bytes(&heap, items, 8 * count), 8);
-	return object;
-}
-
-/* Keys of kind 0 (general), 1 (all str) or 2 (split), with entries {key, value}. */
-static py_addr make_keys(const py_addr (*entries)[2], size_t count, int kind)
-{
-	size_t bytes = kind ? 16 : 24;
-	py_addr keys = heap_take(&heap, PY_KEYS_BYTES + 8 + bytes * count + 64);
-
-	heap_put(keys + 8, 3, 1);
-	heap_put(keys + 9, 3, 1);
-	heap_put(keys + 10, kind, 1);
-	heap_put(keys + 24, count, 8);
-	for (size_t i = 0; i < count; i++) {
-		heap_put(keys + 40 + bytes * i + (kind ? 0 : 8), entries[i][0], 8);
-		heap_put(keys + 40 + bytes * i + (kind ? 8 : 16), kind == 2 ? 0 : entries[i][1], 8);
-	}
-	return keys;
-}
-
-static py_addr make_values(const py_addr (*entries)[2], size_t count)
-{
-	py_addr values = heap_take(&heap, 8 + 8 * count);
-
-	heap_put(values + 3, 1, 1);
-	for (size_t i = 0; i < count; i++)
-		heap_put(values + 8 + 8 * i, entries[i][1], 8);
-	return values;
-}
-
-static py_addr make_dict(const py_addr (*entries)[2], size_t count, int kind)
-{
-	py_addr object = heap_object(&heap, heap_type(&heap, "dict", FLAG_DICT), 64);
-
-	heap_put(object + heap.target.offsets.dict_keys, make_keys(entries, count, kind), 8);
-	heap_put(object + heap.target.offsets.dict_values, kind == 2 ? make_values(entries, count) : 0, 8);
 	return object;
 }
 
@@ -339,36 +252,28 @@ Test(value, classes_of_a_module)
 
 /* --- attributes and names of threads --- */
 
-static py_addr make_thread(const char *name, bool with_dict)
+static void expect_name(py_addr active, uint64_t ident, const char *name)
 {
-	const struct py_offsets *offsets = &heap.target.offsets;
-	py_addr pairs[2][2],
-		type = heap_type(&heap, "Thread", FLAG_HEAP_TYPE | FLAG_MANAGED_DICT | FLAG_INLINE_VALUES);
-	py_addr object = heap_object(&heap, type, 64), values;
+	struct buf buf = {0};
+	int err;
 
-	pairs[0][0] = make_str("_target");
-	pairs[0][1] = make_int(1);
-	pairs[1][0] = make_str("_name");
-	pairs[1][1] = make_str(name);
-	if (with_dict) {
-		heap_put(object - 24, make_dict(pairs, 2, 1), 8);
-		return object;
-	}
-	values = make_values(pairs, 2);
-	heap_put(type + offsets->heap_type_cached_keys, make_keys(pairs, 2, 2), 8);
-	heap_put(type + offsets->type_basicsize, values - object, 8);
-	return object;
+	py_objects__forget(&heap.objects);
+	err = py_thread_names__one(&heap.objects, active, ident, &buf);
+
+	buf__addc(&buf, '\0');
+	cr_expect_eq(err, name ? 0 : -ENOENT);
+	cr_expect_str_eq(buf.data, name ?: "");
+	buf__free(&buf);
 }
 
 Test(value, names_of_threads)
 {
-	each_version(minor)
-	{
-		py_addr threads[3][2], active[1][2], modules[1][2], module, interp;
+	for (int version = IMAGE_FIRST_VERSION; version <= IMAGE_LAST_VERSION; version++) {
+		py_addr threads[3][2], active[1][2], modules[1][2], module, interp, found;
 		struct strtab *strings;
 		struct hmap names = {0};
 
-		begin(minor);
+		begin(version);
 		cr_assert_eq(strtab__new(&strings), 0);
 		for (int i = 0; i < 3; i++) {
 			threads[i][0] = make_int(0x7f0000000000 + i);
@@ -378,7 +283,7 @@ Test(value, names_of_threads)
 		active[0][0] = make_str("_active");
 		active[0][1] = make_dict(threads, 3, 0);
 		module = heap_object(&heap, heap_type(&heap, "module", 0), 64);
-		heap_put(module + 16, make_dict(active, 1, 1), 8);
+		heap_put(module + heap.target.offsets.var_object_size, make_dict(active, 1, 1), 8);
 		modules[0][0] = make_str("threading");
 		modules[0][1] = module;
 		interp = heap_take(&heap, 16384);
@@ -393,6 +298,14 @@ Test(value, names_of_threads)
 			cr_assert(id);
 			cr_expect_str_eq(strtab__get(strings, *id), i ? "second" : "first");
 		}
+		cr_expect_eq(py_thread_names__find(&heap.objects, interp, &found), 0);
+		cr_expect_eq(found, active[0][1]);
+		expect_name(found, 0x7f0000000000, "first");
+		expect_name(found, 0x7f0000000001, "second");
+		expect_name(found, 0x7f0000000003, NULL);
+		expect_name(make_dict(active, 0, 1), 0x7f0000000000, NULL);
+		cr_expect_eq(py_thread_names__one(&heap.objects, module, 0x7f0000000000, &(struct buf){0}),
+			     -EINVAL, "no dict any more");
 		hmap__free(&names);
 		strtab__free(strings);
 		end();

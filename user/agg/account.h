@@ -25,6 +25,8 @@ struct account {
 	uint32_t rate_hz;   /* asked */
 	uint64_t processes; /* Pythons that were profiled */
 	uint64_t cpu_ns;    /* that the processes used; 0: not known */
+	uint64_t left_out;  /* samples that are not in the profile, since they were not asked for; in files
+			       only if there are any */
 #define FIELD(name, meaning) uint64_t name;
 	ACCOUNT_COUNTS(FIELD)
 #undef FIELD

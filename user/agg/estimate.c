@@ -40,6 +40,8 @@ void estimate__settle(struct estimate *estimate, struct trie *trie, const uint64
 		left[kind] -= share;
 		if (slot->key / ESTIMATE_KINDS == ESTIMATE_HIDDEN)
 			estimate->hidden += share;
+		else if (slot->key / ESTIMATE_KINDS == ESTIMATE_LEFT_OUT)
+			estimate->left_out += share;
 		else
 			trie__add(trie, slot->key / ESTIMATE_KINDS, share);
 	}

@@ -11,13 +11,15 @@
 #include <stdint.h>
 
 #define ESTIMATE_KINDS	9	   /* each has a sum of its own */
-#define ESTIMATE_HIDDEN UINT32_MAX /* the node of what is left out of the profile */
+/* The nodes of what is not in the profile: waits for work, and what was not asked for. */
+#define ESTIMATE_HIDDEN	  UINT32_MAX
+#define ESTIMATE_LEFT_OUT (UINT32_MAX - 1)
 
 struct estimate {
 	struct hmap shares; /* node * ESTIMATE_KINDS + kind -> weight since it was settled last */
 	uint64_t sums[ESTIMATE_KINDS];
 	uint64_t settled[ESTIMATE_KINDS]; /* of the exact sums */
-	uint64_t hidden;		  /* share of ESTIMATE_HIDDEN, settled */
+	uint64_t hidden, left_out;	  /* shares of these, settled */
 };
 
 /* 0 or -ENOMEM. */

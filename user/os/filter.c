@@ -66,3 +66,24 @@ void filter__free(struct filter *filter)
 	vec__free(&filter->excludes);
 	vec__free(&filter->users);
 }
+
+bool thread_filter__is_set(const struct thread_filter *filter)
+{
+	return filter->main || filter->names.len;
+}
+
+bool thread_filter__wants(const struct thread_filter *filter, const char *name, pid_t tid, bool is_main)
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", tid);
+	for (size_t i = 0; i < filter->names.len; i++)
+		if (!strcmp(filter->names.items[i], number) || !fnmatch(filter->names.items[i], name, 0))
+			return true;
+	return !thread_filter__is_set(filter) || (filter->main && is_main);
+}
+
+void thread_filter__free(struct thread_filter *filter)
+{
+	vec__free(&filter->names);
+}

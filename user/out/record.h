@@ -23,7 +23,7 @@
  *	rate_hz, period_ns, start_ns (since 1970) and time_unit_ns, decimal. time_unit_ns comes before any sample
  *
  * ACCOUNT: pairs of a name (text) and a number (varint), as META: the counts of agg/account.h by their names,
- *	processes, cpu_ns, duration_ns. They are of this file alone; what was not told is 0.
+ *	left_out, processes, cpu_ns, duration_ns. They are of this file alone; what was not told is 0.
  *
  * TABLES: entries, each with its kind first (1 byte, RECORD_*). Those of a kind are numbered in their order, from 0,
  * and references are such numbers, of what came before, or, "back", how many came after it. Numbers are varints:

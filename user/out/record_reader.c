@@ -163,6 +163,8 @@ static void take_account(struct record_reader *reader, struct record_bytes *byte
 			account->processes = value;
 		else if (is(name, len, "cpu_ns"))
 			account->cpu_ns = value;
+		else if (is(name, len, "left_out"))
+			account->left_out = value;
 		else if (is(name, len, "duration_ns"))
 			reader->profile->duration_ns = value;
 #define TAKE(field, meaning) else if (is(name, len, #field)) account->field = value;

@@ -306,6 +306,7 @@ static void add_account(struct record_sum *sum)
 	read->cpu_ns += profile->account.cpu_ns;
 	/* Of these it is not known which samples they are. */
 	read->lost += profile->account.lost;
+	read->left_out += profile->account.left_out;
 	read->line_unknown += profile->account.line_unknown;
 #define ADD(name) read->name += profile->account.name;
 	COUNTED(ADD)
@@ -392,6 +393,7 @@ void record_sum__finish(struct record_sum *sum)
 	profile->account.rate_hz = sum->read.rate_hz;
 	profile->account.processes = sum->read.processes;
 	profile->account.lost = sum->read.lost;
+	profile->account.left_out = sum->read.left_out;
 	profile->account.line_unknown = sum->read.line_unknown;
 	/* Of a part it is not known. */
 	if (!is_part)

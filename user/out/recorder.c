@@ -114,7 +114,7 @@ static void add_account(struct recorder *recorder, bool last)
 {
 	const struct profile *profile = recorder->config.profile;
 	const struct account *now = &profile->account, *before = &recorder->before, *told = &recorder->told;
-	bool changed = last || now->processes != told->processes;
+	bool changed = last || now->processes != told->processes || now->left_out != told->left_out;
 	struct buf buf = {0};
 
 #define COMPARE(name, meaning) changed |= now->name != told->name;
@@ -124,6 +124,7 @@ static void add_account(struct recorder *recorder, bool last)
 		return;
 	add_count(&buf, "processes", now->processes, told->processes);
 	add_count(&buf, "cpu_ns", now->cpu_ns - min_u64(before->cpu_ns, now->cpu_ns), 0);
+	add_count(&buf, "left_out", now->left_out - before->left_out, told->left_out - before->left_out);
 	add_count(&buf, "duration_ns", profile->duration_ns - recorder->before_ns, 0);
 #define ADD(name, meaning) add_count(&buf, #name, now->name - before->name, told->name - before->name);
 	ACCOUNT_COUNTS(ADD)

@@ -75,6 +75,8 @@ static void add_account(struct buf *buf, const struct account *account)
 #define ADD(name, meaning) add_number(buf, #name, account->name);
 	ACCOUNT_COUNTS(ADD)
 #undef ADD
+	if (account->left_out)
+		add_number(buf, "left_out", account->left_out);
 }
 
 void words__metadata(struct buf *buf, const struct profile *profile, const struct view *view)

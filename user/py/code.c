@@ -112,7 +112,7 @@ int code_cache__load(struct code_cache *cache, struct py_target *target, const s
 		err = want_code(&round, offer->code, offer->ident, offer);
 	}
 	for (size_t i = 0; i < count && !err; i++)
-		if (!(frames[i].flags & PBP_FRAME_INTERP))
+		if (!(frames[i].flags & (PBP_FRAME_INTERP | PBP_FRAME_GC)))
 			err = want_code(&round, frames[i].code, frames[i].ident, NULL);
 	if (!err && round.count)
 		err = code_load_round(&round);

@@ -96,6 +96,8 @@ static void add_collector(struct list *list, const struct py_offsets *offsets,
 
 	if (!told)
 		add(list, "collector", false, "where it tells is not known");
+	else if (layout->collector == PBP_COLLECTOR_UNKNOWN)
+		add(list, "collector", false, "garbage is being collected; not by which thread");
 	else
 		add(list, "collector", true,
 		    py_offsets__has(offsets->interp_gc_frame)
@@ -109,7 +111,7 @@ static void add_exceptions(struct list *list, const struct py_offsets *offsets)
 
 	add(list, "exceptions", raised,
 	    !raised					? "where a thread keeps its exception is not known"
-	    : py_offsets__has(offsets->thread_exc_info) ? "one is being raised; in dumps also: handled"
+	    : py_offsets__has(offsets->thread_exc_info) ? "one is being raised, or handled: --mode exception"
 							: "one is being raised; not: one is being handled");
 }
 
@@ -124,7 +126,7 @@ static void add_objects(struct list *list, struct py_target *target)
 	locals = py_locals__are_known(&objects);
 	py_objects__free(&objects);
 	add(list, "thread names", names,
-	    names ? "in dumps, as threading has them"
+	    names ? "as threading has them, in dumps and with --threads"
 		  : "the kernel's only; objects of this version are not read");
 	add(list, "variables", locals, locals ? "dump --locals" : unknown);
 }

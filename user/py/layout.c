@@ -47,6 +47,8 @@ static uint64_t thread_bytes(const struct py_offsets *offsets)
 	cover(&end, attached_offset(offsets), 4);
 	cover(&end, offsets->thread_current_exception, 8);
 	cover(&end, offsets->thread_executor, 8);
+	if (py_offsets__has(offsets->thread_exc_info))
+		cover(&end, offsets->thread_exc_info, 8);
 	return round_up_8(end);
 }
 
@@ -96,6 +98,30 @@ static void fill_identity(struct pbp_target *out, const struct py_offsets *offse
 	out->st_length = offsets->unicode_length;
 	out->st_ascii = offsets->unicode_ascii_size;
 	out->st_compact = offsets->unicode_compact_size;
+}
+
+/*
+ * A collection has all other threads wait but for the finalizers and callbacks that it runs, also where there
+ * is no GIL. Then which one it is that collects is not to be seen, but from 3.15 on, which tells the frame.
+ */
+static void fill_collector(struct pbp_target *out, const struct py_offsets *offsets)
+{
+	out->in_gc_frame = py_offsets__has(offsets->interp_gc_frame) ? offsets->interp_gc_frame : 0;
+	out->in_requester = offsets->interp_requester == PY_ABSENT ? 0 : offsets->interp_requester;
+	out->collector = out->in_gc_frame	  ? PBP_COLLECTOR_FRAME
+			 : out->in_requester	  ? PBP_COLLECTOR_REQUESTER
+			 : offsets->free_threaded ? PBP_COLLECTOR_UNKNOWN
+						  : PBP_COLLECTOR_ATTACHED;
+}
+
+static void fill_exceptions(struct pbp_target *out, const struct py_offsets *offsets)
+{
+	bool known = py_offsets__has(offsets->thread_exc_info) && py_offsets__has(offsets->type_flags);
+
+	out->ts_exc_info = known ? offsets->thread_exc_info : PBP_NONE;
+	out->ex_value = offsets->exception_value;
+	out->ex_previous = offsets->exception_previous;
+	out->ty_flags = offsets->type_flags;
 }
 
 void py_layout__locate(struct pbp_target *out, const struct py_offsets *offsets, uint64_t runtime)
@@ -158,5 +184,7 @@ int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, ui
 	out->in_gc_collecting =
 		offsets->interp_gc_collecting == PY_ABSENT ? 0 : offsets->interp_gc_collecting;
 	out->in_generation = offsets->interp_generation == PY_ABSENT ? 0 : offsets->interp_generation;
+	fill_collector(out, offsets);
+	fill_exceptions(out, offsets);
 	return 0;
 }

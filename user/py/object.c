@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Layouts: Include/cpython/{longintrepr,dictobject,setobject}.h, Include/internal/pycore_dict.h and
- * pycore_object.h. What the target's own table does not give and is the same in 3.13 to 3.15:
- *
- *	keys object	{refcnt, u8 log2_size, u8 log2_index_bytes, u8 kind, u32 version, usable, nentries,
- *indices[]} and then the entries: {hash, key, value}, or {key, value} where all keys are str values object
- *{u8 capacity, u8 size, u8 embedded, u8 valid, pointers from 8 on} instance	pointer to its dict three
- *words before the object; inline values behind tp_basicsize
- *	cell, module	the value, the dict: right behind the object's header
+ * Layouts: Include/cpython/{longintrepr,unicodeobject,listobject}.h, Include/internal/pycore_object.h. What
+ * no table gives: the value in a cell lies right behind the object's header.
  */
 #include "py/object.h"
 
 #include "base/utf8.h"
 #include "base/util.h"
+#include "py/dict.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 /* tp_flags, Include/object.h */
-#define FLAG_INLINE_VALUES (1ull << 2)
-#define FLAG_MANAGED_DICT  (1ull << 4)
-#define FLAG_HEAP_TYPE	   (1ull << 9)
 #define FLAG_INT	   (1ull << 24)
 #define FLAG_LIST	   (1ull << 25)
 #define FLAG_TUPLE	   (1ull << 26)
@@ -29,23 +21,9 @@
 #define FLAG_DICT	   (1ull << 29)
 #define FLAG_TYPE	   (1ull << 31)
 
-#define KEYS_LOG2_INDEX_BYTES 9
-#define KEYS_KIND	      10
-#define KEYS_COUNT	      24
-#define KEYS_KIND_GENERAL     0
-#define KEYS_KIND_SPLIT	      2
-#define KEYS_LOG2_MAX	      40
-#define VALUES_VALID	      3
-#define VALUES_ITEMS	      8
-#define MANAGED_DICT	      (3 * 8) /* before the object ... */
-#define MANAGED_DICT_FREE     8	      /* ... of a free-threaded build, which has no two words for the collector there */
-#define FIRST_MINOR	      13
-
-#define ENTRIES_MAX 100000
-#define ITEMS_MAX   (1ull << 40) /* of a sequence, by its own word */
-#define TYPES_MAX   4096
-#define NAME_BYTES  120 /* of a type's */
-#define TEXT_KEY    64	/* characters of a key that is compared */
+#define TYPES_MAX  4096
+#define NAME_BYTES 120 /* of a type's */
+#define TEXT_KEY   64  /* characters of a key that is compared */
 
 /* lv_tag of an int: number of digits << 3, sign in the low two bits (2 = negative). */
 #define INT_TAG_SHIFT 3
@@ -76,8 +54,7 @@ bool py_objects__are_known(const struct py_objects *objects)
 {
 	const struct py_offsets *offsets = &objects->target->offsets;
 
-	return py_version_minor(offsets->version) >= FIRST_MINOR &&
-	       py_offsets__has(offsets->type_flags) && py_offsets__has(offsets->long_tag);
+	return py_offsets__has(offsets->type_flags) && py_offsets__has(offsets->long_tag);
 }
 
 int py_objects__read(struct py_objects *objects, py_addr at, void *out, size_t len)
@@ -150,7 +127,7 @@ static enum py_kind kind_by_flags(uint64_t flags, const char **base)
 /* The names of built-in types are taken at their word only where the type is no class of the program's. */
 static void classify(struct py_type *type, const char *name)
 {
-	bool is_static = !(type->flags & FLAG_HEAP_TYPE);
+	bool is_static = !(type->flags & PY_TYPE_HEAP);
 	const char *base = NULL;
 
 	type->kind = is_static ? kind_by_name(name) : PY_KIND_OTHER;
@@ -169,7 +146,7 @@ static void add_module(struct py_objects *objects, const struct py_type *type, s
 	struct buf text = {0};
 
 	/* Types of keys need no module; memory that is made so could go on like that without end. */
-	if (objects->naming || !(type->flags & FLAG_HEAP_TYPE) || !py_offsets__has(offset))
+	if (objects->naming || !(type->flags & PY_TYPE_HEAP) || !py_offsets__has(offset))
 		return;
 	objects->naming = true;
 	if (!read_word(objects, type->address + offset, &dict) && dict &&
@@ -237,22 +214,27 @@ const struct py_type *py_object__type(struct py_objects *objects, py_addr object
 
 /* --- numbers --- */
 
+/* Before 3.12 there is a size, negative if the number is, in place of the tag. */
+static int decode_tag(uint32_t minor, uint64_t tag, bool *negative, uint64_t *count)
+{
+	if (minor >= 12 && (tag & INT_SIGN) == INT_SIGN)
+		return -EINVAL;
+	*negative = minor >= 12 ? (tag & INT_SIGN) == INT_NEGATIVE : tag >> 63;
+	*count = minor >= 12 ? tag >> INT_TAG_SHIFT : *negative ? -tag : tag;
+	return *count > PY_ITEMS_MAX ? -EINVAL : 0;
+}
+
 int py_int__read(struct py_objects *objects, py_addr object, bool *negative, uint32_t *digits, size_t max,
 		 uint64_t *count)
 {
 	const struct py_offsets *offsets = &objects->target->offsets;
-	uint64_t tag;
+	uint64_t tag = 0;
 	int err = py_objects__are_known(objects) ? read_word(objects, object + offsets->long_tag, &tag)
 						 : -ENOTSUP;
 
+	err = err ?: decode_tag(py_version_minor(offsets->version), tag, negative, count);
 	if (err)
 		return err;
-	if ((tag & INT_SIGN) == INT_SIGN)
-		return -EINVAL;
-	*negative = (tag & INT_SIGN) == INT_NEGATIVE;
-	*count = tag >> INT_TAG_SHIFT;
-	if (*count > ITEMS_MAX)
-		return -EINVAL;
 	/* Zero has one digit, which is 0, or none. */
 	memset(digits, 0, max * sizeof(*digits));
 	err = py_objects__read(objects, object + offsets->long_digits, digits,
@@ -352,7 +334,7 @@ int py_bytes__read(struct py_objects *objects, py_addr object, uint8_t *data, si
 	const struct py_offsets *offsets = &objects->target->offsets;
 	int err = read_word(objects, object + offsets->bytes_size, size);
 
-	if (!err && *size > ITEMS_MAX)
+	if (!err && *size > PY_ITEMS_MAX)
 		err = -EINVAL;
 	return err ?: py_objects__read(objects, object + offsets->bytes_data, data, min_u64(*size, max));
 }
@@ -371,156 +353,7 @@ int py_sequence__open(struct py_objects *objects, py_addr object, enum py_kind k
 	err = err ?: read_word(objects, object + size_at, count);
 	if (!err && kind == PY_KIND_LIST)
 		err = read_word(objects, object + items_at, items);
-	return err ?: *count > ITEMS_MAX ? -EINVAL : 0;
-}
-
-int py_keys__decode(const uint8_t bytes[PY_KEYS_BYTES], struct py_keys_info *out)
-{
-	uint8_t log2 = bytes[KEYS_LOG2_INDEX_BYTES], kind = bytes[KEYS_KIND];
-
-	if (log2 > KEYS_LOG2_MAX || kind > KEYS_KIND_SPLIT)
-		return -EINVAL;
-	*out = (struct py_keys_info){
-		.entries = PY_KEYS_BYTES + (1ull << log2),
-		.count = load_u64(bytes + KEYS_COUNT),
-		.entry_bytes = kind == KEYS_KIND_GENERAL ? 24 : 16,
-		.key_at = kind == KEYS_KIND_GENERAL ? 8 : 0,
-		.split = kind == KEYS_KIND_SPLIT,
-	};
-	return out->count > ITEMS_MAX ? -EINVAL : 0;
-}
-
-static int open_keys(struct py_objects *objects, py_addr keys, py_addr values, struct py_dict_iter *out)
-{
-	uint8_t bytes[PY_KEYS_BYTES];
-	struct py_keys_info info;
-	int err = py_objects__read(objects, keys, bytes, sizeof(bytes)) ?: py_keys__decode(bytes, &info);
-
-	if (err)
-		return err;
-	*out = (struct py_dict_iter){
-		.objects = objects,
-		.entries = keys + info.entries,
-		.values = values ? values + VALUES_ITEMS : 0,
-		.count = min_u64(info.count, ENTRIES_MAX),
-		.entry_bytes = info.entry_bytes,
-		.key_at = info.key_at,
-	};
-	return !values && info.split ? -EINVAL : 0;
-}
-
-int py_dict__open(struct py_objects *objects, py_addr dict, struct py_dict_iter *out)
-{
-	const struct py_offsets *offsets = &objects->target->offsets;
-	py_addr keys = 0, values = 0;
-	int err = py_objects__are_known(objects) && py_offsets__has(offsets->dict_keys) ? 0 : -ENOTSUP;
-
-	err = err ?: read_word(objects, dict + offsets->dict_keys, &keys) ?:
-		     read_word(objects, dict + offsets->dict_values, &values);
-	return err ?: open_keys(objects, keys, values, out);
-}
-
-bool py_dict__next(struct py_dict_iter *iter, py_addr *key, py_addr *value)
-{
-	while (iter->next < iter->count) {
-		uint64_t index = iter->next++;
-		py_addr pair[2];
-
-		if (py_objects__read(iter->objects, iter->entries + index * iter->entry_bytes + iter->key_at,
-				     pair, sizeof(pair)))
-			return false;
-		if (iter->values && read_word(iter->objects, iter->values + 8 * index, &pair[1]))
-			return false;
-		if (!pair[0] || !pair[1])
-			continue;
-		*key = pair[0];
-		*value = pair[1];
-		return true;
-	}
-	return false;
-}
-
-static int find_in(struct py_dict_iter *iter, const char *name, py_addr *value)
-{
-	py_addr key;
-
-	while (py_dict__next(iter, &key, value))
-		if (py_text__is(iter->objects, key, name))
-			return 0;
-	return -ENOENT;
-}
-
-int py_dict__find(struct py_objects *objects, py_addr dict, const char *key, py_addr *value)
-{
-	struct py_dict_iter iter;
-
-	return py_dict__open(objects, dict, &iter) ?: find_in(&iter, key, value);
-}
-
-int py_set__open(struct py_objects *objects, py_addr set, struct py_set_iter *out)
-{
-	const struct py_offsets *offsets = &objects->target->offsets;
-	uint64_t mask = 0;
-	int err = py_offsets__has(offsets->set_used) ? 0 : -ENOTSUP;
-
-	*out = (struct py_set_iter){.objects = objects};
-	err = err ?: read_word(objects, set + offsets->set_used, &out->used) ?:
-		     read_word(objects, set + offsets->set_mask, &mask) ?:
-		     read_word(objects, set + offsets->set_table, &out->table);
-	if (!err && (mask & (mask + 1) || mask > ITEMS_MAX || out->used > mask))
-		err = -EINVAL;
-	out->slots = min_u64(mask + 1, ENTRIES_MAX);
-	return err;
-}
-
-bool py_set__next(struct py_set_iter *iter, py_addr *key)
-{
-	while (iter->next < iter->slots) {
-		uint64_t slot[2]; /* {key, hash}; a deleted one has hash -1 */
-
-		if (py_objects__read(iter->objects, iter->table + 16 * iter->next++, slot, sizeof(slot)))
-			return false;
-		if (!slot[0] || slot[1] == UINT64_MAX)
-			continue;
-		*key = slot[0];
-		return true;
-	}
-	return false;
-}
-
-/* --- instances --- */
-
-static int open_inline_values(struct py_objects *objects, py_addr object, const struct py_type *type,
-			      struct py_dict_iter *out)
-{
-	const struct py_offsets *offsets = &objects->target->offsets;
-	py_addr keys = 0;
-	uint64_t size = 0;
-	uint8_t valid = 0;
-	int err = read_word(objects, type->address + offsets->type_basicsize, &size) ?:
-		  read_word(objects, type->address + offsets->heap_type_cached_keys, &keys) ?:
-		  py_objects__read(objects, object + size + VALUES_VALID, &valid, 1);
-
-	return err ?: valid != 1 ? -ENOENT : open_keys(objects, keys, object + size, out);
-}
-
-int py_object__attribute(struct py_objects *objects, py_addr object, const char *name, py_addr *value)
-{
-	const struct py_offsets *offsets = &objects->target->offsets;
-	const struct py_type *type = py_object__type(objects, object);
-	struct py_dict_iter iter;
-	py_addr dict = 0;
-	int err;
-
-	if (!type || !(type->flags & FLAG_MANAGED_DICT) || !(type->flags & FLAG_HEAP_TYPE) ||
-	    !py_offsets__has(offsets->type_basicsize) || !py_offsets__has(offsets->heap_type_cached_keys))
-		return -ENOTSUP;
-	err = read_word(objects, object - (offsets->free_threaded ? MANAGED_DICT_FREE : MANAGED_DICT), &dict);
-	if (err || dict)
-		return err ?: py_dict__find(objects, dict, name, value);
-	if (!(type->flags & FLAG_INLINE_VALUES))
-		return -ENOENT;
-	return open_inline_values(objects, object, type, &iter) ?: find_in(&iter, name, value);
+	return err ?: *count > PY_ITEMS_MAX ? -EINVAL : 0;
 }
 
 int py_cell__read(struct py_objects *objects, py_addr cell, py_addr *value)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Objects of the target, read one by one from outside: types, integers, texts, items of containers. The
- * target runs meanwhile and its bytes are hostile, so nothing that comes from here is sure to be true; but
- * every loop has a cap, every size is clamped, and what does not look like what it should be is an error.
+ * Objects of the target, read one by one from outside: types, integers, texts, items of sequences; dict.h:
+ * what has keys. The target runs meanwhile and its bytes are hostile, so nothing that comes from here is sure
+ * to be true; but every loop has a cap, every size is clamped, and what does not look like what it should be
+ * is an error.
  */
 #pragma once
 
@@ -15,6 +16,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#define PY_ITEMS_MAX (1ull << 40) /* of a sequence, by its own word */
+
+/* A bit of a type's flags: made by the program. */
+#define PY_TYPE_HEAP (1ull << 9)
 
 /* What an object is, or a subclass of what. */
 enum py_kind {
@@ -91,42 +97,6 @@ int py_bytes__read(struct py_objects *objects, py_addr object, uint8_t *data, si
 /* Where the items of a tuple or a list lie, and their number. 0 or -errno. */
 int py_sequence__open(struct py_objects *objects, py_addr object, enum py_kind kind, py_addr *items,
 		      uint64_t *count);
-
-/* Goes through a dict, or through the attributes of an instance. */
-struct py_dict_iter {
-	struct py_objects *objects;
-	py_addr entries, values; /* values: of a split table, else 0 */
-	uint64_t count, next;
-	uint32_t entry_bytes, key_at;
-};
-
-/* Bytes of a keys object's header, and what it says. Pure. 0 or -EINVAL. */
-#define PY_KEYS_BYTES 32
-struct py_keys_info {
-	uint64_t entries; /* offset from the start of the keys object */
-	uint64_t count;
-	uint32_t entry_bytes, key_at;
-	bool split;
-};
-int py_keys__decode(const uint8_t bytes[PY_KEYS_BYTES], struct py_keys_info *out);
-
-int py_dict__open(struct py_objects *objects, py_addr dict, struct py_dict_iter *out);
-/* The next entry that is not deleted; false at the end. At most some 100,000 are looked at. */
-bool py_dict__next(struct py_dict_iter *iter, py_addr *key, py_addr *value);
-/* The value of a str key. 0, -ENOENT, -errno. */
-int py_dict__find(struct py_objects *objects, py_addr dict, const char *key, py_addr *value);
-
-/* Goes through a set: the keys of the table that are in use. */
-struct py_set_iter {
-	struct py_objects *objects;
-	py_addr table;
-	uint64_t slots, next, used;
-};
-int py_set__open(struct py_objects *objects, py_addr set, struct py_set_iter *out);
-bool py_set__next(struct py_set_iter *iter, py_addr *key);
-
-/* An attribute in an instance of a class written in Python. 0, -ENOENT, -errno. */
-int py_object__attribute(struct py_objects *objects, py_addr object, const char *name, py_addr *value);
 
 /* The value in a cell, 0: it is empty. */
 int py_cell__read(struct py_objects *objects, py_addr cell, py_addr *value);

@@ -21,21 +21,24 @@
  * holds a pointer to a _PyCFrame, and that the frame, where there is cframe_current_frame (3.11, 3.12).
  * frame_instr: see lasti_unit. frame_entry: a byte that is set if C called (3.11). frame_state: a byte that
  * tells whether the frame is being executed (frame objects, to 3.10). code_linetable is co_lnotab to 3.9,
- * code_bytecode a bytes object (to 3.10). code_co_tlbc, frame_tlbc_index and interp_tlbc_generation: copies of the
- * bytecode for each thread (py/copies.h; free-threaded builds from 3.14 on). thread_executor: not NULL while
- * the thread runs code that the JIT made (3.14 and later).
+ * code_bytecode a bytes object (to 3.10). code_co_tlbc, frame_tlbc_index and interp_tlbc_generation: copies
+ * of the bytecode for each thread (py/copies.h; free-threaded builds from 3.14 on). thread_executor: not NULL
+ * while the thread runs code that the JIT made (3.14 and later). thread_exc_info points to the first of the
+ * list of exceptions that are being handled: thread_exc_state, or one in a generator; exception_value and
+ * exception_previous are what such an item is made of. interp_requester: the thread state that has stopped
+ * all others, to collect garbage or the like (3.13t).
  */
 /* clang-format off */
 #define PY_OFFSETS(X)                                                                                        \
 	X(runtime_interpreters_head) X(runtime_finalizing) X(runtime_auto_tss_key) X(runtime_main_thread)    \
 	X(runtime_current_tstate) X(runtime_gc_collecting) X(runtime_gil)                                    \
 	X(interp_id) X(interp_next) X(interp_threads_head) X(interp_gc_collecting) X(interp_generation)      \
-	X(interp_ceval_gil) X(interp_tlbc_generation)                                                        \
+	X(interp_ceval_gil) X(interp_tlbc_generation) X(interp_requester)                                    \
 	X(thread_size) X(thread_prev) X(thread_next) X(thread_interp) X(thread_current_frame)                \
 	X(thread_base_frame) X(thread_thread_id) X(thread_native_thread_id) X(thread_datastack_chunk)        \
 	X(thread_datastack_top) X(thread_status) X(thread_state) X(thread_holds_gil) X(thread_gil_requested) \
 	X(thread_current_exception) X(thread_executor) X(thread_last_profiled) X(thread_last_profiled_seq)   \
-	X(cframe_current_frame)                                                                              \
+	X(thread_exc_state) X(exception_value) X(exception_previous) X(cframe_current_frame)                 \
 	X(frame_size) X(frame_previous) X(frame_executable) X(frame_instr) X(frame_owner) X(frame_entry)     \
 	X(frame_state) X(frame_localsplus) X(frame_tlbc_index) X(frame_stacktop)                                               \
 	X(code_size) X(code_filename) X(code_name) X(code_qualname) X(code_linetable) X(code_firstlineno)    \
@@ -46,14 +49,16 @@
 /* clang-format on */
 
 /*
- * What only a dump wants: objects other than code, and where a thread's exceptions and an interpreter's modules
- * are. None of these lies at offset 0, so 0 means the same as PY_ABSENT: see py_offsets__has.
+ * What only dumps, names of threads and the like want: objects other than code, and where a thread's
+ * exceptions and an interpreter's modules are. None of these lies at offset 0, so 0 means the same as
+ * PY_ABSENT: see py_offsets__has. Before 3.12, long_tag is the size of an int, negative if that is;
+ * type_dictoffset: to 3.10.
  */
 /* clang-format off */
 #define PY_VALUE_OFFSETS(X)                                                                                  \
 	X(interp_imports_modules) X(interp_gc_frame) X(thread_exc_info)                                      \
 	X(code_argcount) X(code_localsplusnames) X(code_localspluskinds)                                     \
-	X(type_flags) X(type_basicsize) X(type_dict) X(heap_type_cached_keys)                                \
+	X(type_flags) X(type_basicsize) X(type_dict) X(type_dictoffset) X(heap_type_cached_keys)             \
 	X(tuple_size) X(tuple_items) X(list_size) X(list_items) X(set_used) X(set_mask) X(set_table)         \
 	X(dict_keys) X(dict_values) X(float_value) X(long_tag) X(long_digits)
 /* clang-format on */

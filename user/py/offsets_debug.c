@@ -76,7 +76,7 @@ static const struct {
  */
 #define CONSTANT(v313, v314, v315) .is_constant = true, .at = {v313, v314, v315}
 #define IN_OBJECT		   .in_object = true
-/* Only free-threaded builds of 3.14 and later have it; elsewhere the table holds 0. */
+/* Only free-threaded builds have it, of 3.14 and later if it is in the table, which holds 0 elsewhere. */
 #define FREE_THREADED .only_free_threaded = true
 
 struct field {
@@ -127,6 +127,8 @@ static const struct field fields[] = {
 	FIELD(thread_executor, THREAD, "thread_state.current_executor", 8, CONSTANT(ABSENT, 272, 304)),
 	FIELD(thread_state, THREAD, "thread_state.state", 4, CONSTANT(40, 44, 48)),
 	FIELD(thread_datastack_top, THREAD, "thread_state.datastack_top", 8, CONSTANT(240, 240, 264)),
+	FIELD(thread_exc_state, THREAD, "thread_state.exc_state", 8, AT(ABSENT, ABSENT, 296)),
+	FIELD(thread_exc_state, THREAD, "thread_state.exc_state", 8, CONSTANT(256, 256, ABSENT)),
 
 	FIELD(frame_previous, FRAME, "interpreter_frame.previous", 8, AT(232, 256, 320)),
 	FIELD(frame_executable, FRAME, "interpreter_frame.executable", 8, AT(240, 264, 328)),
@@ -184,6 +186,7 @@ static const struct field fields[] = {
 	FIELD(long_digits, LONG, "long_object.ob_digit", 4, AT(504, 584, 680)),
 
 	FIELD(interp_tlbc_generation, INTERPRETER, "interpreter_state.tlbc_generation", 4, AT(ABSENT, 168, 168), FREE_THREADED),
+	FIELD(interp_requester, INTERPRETER, "interpreter_state.stoptheworld.requester", 8, CONSTANT(10760, ABSENT, ABSENT), FREE_THREADED),
 	FIELD(frame_tlbc_index, FRAME, "interpreter_frame.tlbc_index", 4, AT(ABSENT, 304, 368), FREE_THREADED),
 	FIELD(code_co_tlbc, CODE, "code_object.co_tlbc", 8, AT(ABSENT, 392, 456), FREE_THREADED),
 };
@@ -392,6 +395,8 @@ static void derive(struct decoder *decoder, uint32_t minor)
 	out->frame_size = decoder->sizes[STRUCT_FRAME];
 	out->code_size = decoder->sizes[STRUCT_CODE];
 	out->var_object_size = decoder->sizes[STRUCT_OBJECT]; /* ob_size follows PyObject */
+	out->exception_value = 0; /* _PyErr_StackItem, Include/cpython/pystate.h */
+	out->exception_previous = 8;
 	/* PyCompactUnicodeObject adds utf8_length and utf8 (Include/cpython/unicodeobject.h). */
 	if (out->unicode_compact_size == PY_ABSENT)
 		out->unicode_compact_size = out->unicode_ascii_size + 16;

@@ -7,11 +7,11 @@
 #include "py/thread_names.h"
 
 #include "base/util.h"
+#include "py/dict.h"
 
 #include <errno.h>
 
 #define THREADS_MAX 65536
-#define NAME_CHARS  200
 
 bool py_thread_names__are_known(const struct py_objects *objects)
 {
@@ -20,7 +20,7 @@ bool py_thread_names__are_known(const struct py_objects *objects)
 }
 
 /* The dict of a module lies right behind the object's header (Include/internal/pycore_moduleobject.h). */
-static int find_active(struct py_objects *objects, py_addr interp, py_addr *active)
+int py_thread_names__find(struct py_objects *objects, py_addr interp, py_addr *active)
 {
 	const struct py_offsets *offsets = &objects->target->offsets;
 	py_addr modules = 0, module = 0, dict = 0;
@@ -34,19 +34,36 @@ static int find_active(struct py_objects *objects, py_addr interp, py_addr *acti
 		       : -ENOENT;
 }
 
+static int add_name(struct py_objects *objects, py_addr thread, struct buf *out)
+{
+	py_addr name;
+
+	return py_object__attribute(objects, thread, "_name", &name)
+		       ?: py_text__add(objects, name, PY_THREAD_NAME_CHARS, out);
+}
+
+int py_thread_names__one(struct py_objects *objects, py_addr active, uint64_t ident, struct buf *out)
+{
+	const struct py_type *type = py_object__type(objects, active);
+	py_addr thread;
+
+	/* It was found some time ago. */
+	if (!type || type->kind != PY_KIND_DICT)
+		return -EINVAL;
+	return py_dict__find_int(objects, active, ident, &thread) ?: add_name(objects, thread, out);
+}
+
 static int note_name(struct py_objects *objects, py_addr key, py_addr thread, struct strtab *strings,
 		     struct hmap *out)
 {
 	struct buf text = {0};
 	uint64_t ident;
-	py_addr name;
 	uint32_t id;
 	int err = py_int__to_u64(objects, key, &ident);
 
 	if (err || hmap__get(out, ident))
 		return err;
-	err = py_object__attribute(objects, thread, "_name", &name)
-		      ?: py_text__add(objects, name, NAME_CHARS, &text);
+	err = add_name(objects, thread, &text);
 	if (!err) {
 		id = strtab__add(strings, text.data ? text.data : "", text.len);
 		err = id == UINT32_MAX ? -ENOMEM : hmap__set(out, ident, id);
@@ -60,7 +77,7 @@ int py_thread_names__read(struct py_objects *objects, py_addr interp, struct str
 {
 	struct py_dict_iter iter;
 	py_addr active, key, thread;
-	int err = find_active(objects, interp, &active) ?: py_dict__open(objects, active, &iter);
+	int err = py_thread_names__find(objects, interp, &active) ?: py_dict__open(objects, active, &iter);
 
 	for (int i = 0; i < THREADS_MAX && !err && py_dict__next(&iter, &key, &thread); i++)
 		if (note_name(objects, key, thread, strings, out) == -ENOMEM)

@@ -48,6 +48,10 @@ static size_t thread_bytes(const struct py_offsets *offsets)
 	cover_field(&end, offsets->thread_last_profiled_seq, 8);
 	if (py_offsets__has(offsets->thread_exc_info))
 		cover_field(&end, offsets->thread_exc_info, 8);
+	/* Most threads have no others than these: they are as they were when the frames were. */
+	if (offsets->thread_exc_state != PY_ABSENT &&
+	    offsets->thread_exc_state + offsets->exception_previous + 8 <= UNWIND_THREAD_BYTES)
+		cover_field(&end, offsets->thread_exc_state, offsets->exception_previous + 8);
 	return end;
 }
 
@@ -73,7 +77,7 @@ void unwinder__free(struct unwinder *unwinder)
 
 void thread_stack__init(struct thread_stack *stack, const struct py_thread *thread)
 {
-	*stack = (struct thread_stack){.thread = *thread};
+	*stack = (struct thread_stack){.thread = *thread, .collection = SIZE_MAX};
 }
 
 void thread_stack__free(struct thread_stack *stack)
@@ -505,6 +509,7 @@ int unwinder__read(struct unwinder *unwinder, struct thread_stack *const *stacks
 	for (size_t i = 0; i < count && !err; i++) {
 		if (!stacks[i]->work.done)
 			give_up(unwinder, stacks[i]);
+		unwind_take_activity(unwinder, stacks[i]);
 		count_prediction(&unwinder->stats, stacks[i]);
 		unwinder->stats.marked += stacks[i]->work.marked;
 		unwind_read_below_marker(stacks[i]);

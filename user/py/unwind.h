@@ -83,7 +83,9 @@ struct thread_stack {
 	bool same;		      /* frames are those of the reading before, but for the leaf's instr */
 	bool truncated;
 	uint32_t moved; /* callers whose line could not be told (PBP_FRAME_MOVED) */
-	uint32_t flags; /* PBP_SAMPLE_ATTACHED, _GC, _RAISING, _JIT */
+	uint32_t flags; /* PBP_SAMPLE_ATTACHED, _GC, _RAISING, _HANDLING (if wanted), _JIT */
+	size_t collection; /* the frame that the collection that runs began in; SIZE_MAX: none, or not known
+			    */
 	uint64_t generation;
 	py_addr current_frame;
 	uint8_t state[UNWIND_THREAD_BYTES]; /* the thread state's own bytes, unwinder->thread_bytes of them */
@@ -137,6 +139,7 @@ struct unwind_interp {
 	py_addr gil; /* address of the GIL it uses, 0 = none */
 	py_addr threads_head;
 	uint64_t generation, generation_before;
+	py_addr gc_frame, requester; /* as pbp_target.in_gc_frame and in_requester */
 	bool collecting, readable;
 	uint8_t bytes[UNWIND_INTERP_BYTES];
 	size_t segment;
@@ -172,6 +175,8 @@ struct unwinder {
 	VEC(struct unwind_gil) gils;
 	VEC(struct remote_segment) segments;
 	bool use_marker;	 /* py/marker.h; a caller's choice */
+	bool want_exceptions;	 /* find out whether one is being handled; a caller's choice */
+	py_addr not_exception;	 /* an object that stands in place of an exception, None; 0: not met yet */
 	uint32_t collecting; /* the runtime is collecting garbage, where it is the runtime that says so (3.8) */
 	bool want_gils;		 /* read who holds the GILs; a caller's choice, for the next reading; and: */
 	py_addr head;		 /* the newest interpreter */

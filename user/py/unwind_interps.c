@@ -29,6 +29,8 @@ void unwind_choose_interp_span(struct unwinder *unwinder)
 	widen(&first, &end, layout->in_threads_head, 8);
 	widen(&first, &end, layout->in_gc_collecting, 4);
 	widen(&first, &end, layout->in_generation, 8);
+	widen(&first, &end, layout->in_gc_frame, 8);
+	widen(&first, &end, layout->in_requester, 8);
 	if (end <= first || end - first > UNWIND_INTERP_BYTES)
 		return;
 	unwinder->interp_first = first;
@@ -120,6 +122,13 @@ int unwind_plan_generations(struct unwinder *unwinder)
 	return err;
 }
 
+/* 0: the version has no such field. */
+static uint64_t interp_field(const struct unwinder *unwinder, const struct unwind_interp *interp,
+			     uint32_t offset)
+{
+	return offset ? load_u64(interp->bytes + (offset - unwinder->interp_first)) : 0;
+}
+
 static bool reads_gils(const struct unwinder *unwinder)
 {
 	return unwinder->want_gils || unwinder->target->layout.gil_tstate;
@@ -167,8 +176,9 @@ void unwind_take_interps(struct unwinder *unwinder)
 		interp->threads_head = load_u64(interp->bytes + (layout->in_threads_head - first));
 		interp->collecting = layout->in_gc_collecting &&
 				     load_u32(interp->bytes + (layout->in_gc_collecting - first));
-		interp->generation =
-			layout->in_generation ? load_u64(interp->bytes + (layout->in_generation - first)) : 0;
+		interp->generation = interp_field(unwinder, interp, layout->in_generation);
+		interp->gc_frame = interp_field(unwinder, interp, layout->in_gc_frame);
+		interp->requester = interp_field(unwinder, interp, layout->in_requester);
 	}
 	for (size_t i = 0; i < unwinder->gils.len; i++) {
 		struct unwind_gil *gil = &unwinder->gils.items[i];

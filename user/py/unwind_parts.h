@@ -70,6 +70,11 @@ enum walk_end unwind_walk_second(struct unwinder *unwinder, struct thread_stack 
 enum walk_end unwind_take_state(struct unwinder *unwinder, struct thread_stack *stack);
 void unwind_mark_changed(struct thread_stack *stack);
 
+/* unwind_activity.c */
+
+/* What the thread is at besides running its frames, once these are known. */
+void unwind_take_activity(struct unwinder *unwinder, struct thread_stack *stack);
+
 /* unwind_marker.c */
 
 py_addr unwind_marked_frame(const struct unwinder *unwinder, const struct thread_stack *stack);

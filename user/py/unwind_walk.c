@@ -358,6 +358,20 @@ static bool take_cframe(struct thread_stack *stack, const struct remote_segment 
 	return true;
 }
 
+/* Is it this thread that collects garbage? Where the frame tells, that is found out when there is a stack. */
+static bool collects(const struct unwinder *unwinder, const struct thread_stack *stack,
+		     const struct unwind_interp *interp)
+{
+	const struct pbp_target *layout = &unwinder->target->layout;
+
+	if (!(interp && interp->readable && interp->collecting) && !unwinder->collecting)
+		return false;
+	return layout->collector == PBP_COLLECTOR_ATTACHED ? stack->flags & PBP_SAMPLE_ATTACHED
+	       : layout->collector == PBP_COLLECTOR_REQUESTER
+		       ? interp && interp->requester == stack->thread.tstate
+		       : false;
+}
+
 /* What the thread state says, and where its chain begins. */
 enum walk_end unwind_take_state(struct unwinder *unwinder, struct thread_stack *stack)
 {
@@ -382,7 +396,7 @@ enum walk_end unwind_take_state(struct unwinder *unwinder, struct thread_stack *
 		stack->flags |= PBP_SAMPLE_RAISING;
 	if (layout->ts_executor != PBP_NONE && load_u64(state + layout->ts_executor))
 		stack->flags |= PBP_SAMPLE_JIT;
-	if ((interp && interp->readable && interp->collecting) || unwinder->collecting)
+	if (collects(unwinder, stack, interp))
 		stack->flags |= PBP_SAMPLE_GC;
 	stack->generation = interp && interp->readable ? interp->generation : 0;
 	return WALK_HELD;

@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "base/util.h"
+#include "py/dict.h"
 
 #include <inttypes.h>
 #include <math.h>

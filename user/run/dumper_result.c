@@ -43,28 +43,24 @@ static int compare_threads(const void *a, const void *b)
 
 /*
  * The frame that started a collection, which is its thread's from then on. Where a version does not tell, the
- * thread that holds the GIL meanwhile is taken for the one that collects; without a GIL the one that is attached,
- * since all others are stopped.
+ * thread that holds the GIL meanwhile is taken for the one that collects; without a GIL the one that has stopped
+ * all others.
  */
 static void mark_collector(struct dumper *dumper, struct watched *watched, const struct unwind_interp *interp)
 {
-	uint32_t offset = dumper->process.target.offsets.interp_gc_frame,
-		 first = dumper->unwinder.interp_first;
+	uint16_t collector = dumper->process.target.layout.collector;
 	struct dump_thread *made = &watched->made;
-	py_addr frame;
 
 	if (!interp->readable || !interp->collecting)
 		return;
-	if (!py_offsets__has(offset) || offset < first || offset + 8 > first + dumper->unwinder.interp_len) {
-		made->collects = dumper->process.target.offsets.free_threaded
-					 ? watched->stack.flags & PBP_SAMPLE_ATTACHED
-					 : made->gil == DUMP_GIL_HOLDS;
+	if (collector != PBP_COLLECTOR_FRAME) {
+		made->collects = collector == PBP_COLLECTOR_ATTACHED ? made->gil == DUMP_GIL_HOLDS
+								     : watched->stack.flags & PBP_SAMPLE_GC;
 		return;
 	}
-	frame = load_u64(interp->bytes + offset - first);
-	for (size_t i = 0; frame && i < made->frames.len; i++) {
+	for (size_t i = 0; interp->gc_frame && i < made->frames.len; i++) {
 		made->frames.items[i].collects =
-			watched->stack.addresses.items[watched->raw.items[i]] == frame;
+			watched->stack.addresses.items[watched->raw.items[i]] == interp->gc_frame;
 		made->collects |= made->frames.items[i].collects;
 	}
 }

@@ -15,6 +15,7 @@
 #define GIL_STRUCT_BYTES 208	   /* struct _gil_runtime_state with its mutexes and condition variables */
 #define STATUS_HOLDS_GIL (1u << 5) /* of PyThreadState._status in 3.13 */
 #define EXCEPTION_ITEMS	 64
+#define EXCEPTION_BYTES	 32 /* of an item, at most */
 
 static const struct unwind_gil *gil_of(const struct dumper *dumper, const struct watched *watched)
 {
@@ -83,8 +84,7 @@ static enum dump_gil gil_state(const struct dumper *dumper, const struct watched
 
 /*
  * An exception that is being raised is in the thread state; those being handled are a list, which begins in
- * the generator or coroutine that runs, if one does (struct _err_stackitem {exc_value, previous_item},
- * _PyErr_GetTopmostException).
+ * the generator or coroutine that runs, if one does (struct _err_stackitem, _PyErr_GetTopmostException).
  */
 static enum dump_exception exception_state(struct dumper *dumper, const struct watched *watched)
 {
@@ -94,8 +94,8 @@ static enum dump_exception exception_state(struct dumper *dumper, const struct w
 				      ? state_field(dumper, watched, offsets->thread_exc_info, 8)
 				      : NULL;
 	const struct py_type *type = NULL;
-	uint64_t item[2];
-	py_addr at;
+	uint8_t item[EXCEPTION_BYTES];
+	py_addr at, value;
 
 	if (!current)
 		return DUMP_EXCEPTION_UNKNOWN;
@@ -105,14 +105,15 @@ static enum dump_exception exception_state(struct dumper *dumper, const struct w
 		return DUMP_EXCEPTION_UNKNOWN;
 	at = load_u64(info);
 	for (int i = 0; at && i < EXCEPTION_ITEMS; i++) {
-		if (remote__read(&dumper->process.target.remote, at, item, sizeof(item)))
+		if (remote__read(&dumper->process.target.remote, at, item, offsets->exception_previous + 8))
 			return DUMP_EXCEPTION_UNKNOWN;
-		if (item[0])
-			type = py_object__type(&dumper->objects, item[0]);
+		value = load_u64(item + offsets->exception_value);
+		if (value)
+			type = py_object__type(&dumper->objects, value);
 		/* None stands for nothing here. */
-		if (item[0] && !(type && type->kind == PY_KIND_NONE))
+		if (value && !(type && type->kind == PY_KIND_NONE))
 			return DUMP_EXCEPTION_HANDLED;
-		at = item[1];
+		at = load_u64(item + offsets->exception_previous);
 	}
 	return DUMP_EXCEPTION_NONE;
 }

@@ -29,6 +29,7 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 						.no_ticks = config->mode == ENGINE_OFFCPU,
 						.switches = config->mode != ENGINE_CPU,
 						.want_names = config->want_names,
+						.want_exceptions = config->want_exceptions,
 						.measure = config->measure,
 						.follow = config->follow,
 						.tell_execs = config->tell_execs,
@@ -59,6 +60,7 @@ static int open_poller(struct engine *engine, const struct engine_config *config
 	struct poller_config poller_config = {.rate_hz = config->rate_hz,
 					      .takes = takes[config->mode],
 					      .want_names = config->want_names,
+					      .want_exceptions = config->want_exceptions,
 					      .empty = config->program == SAMPLER_EMPTY,
 					      .blocking = config->blocking,
 					      .frame_marker = config->frame_marker};

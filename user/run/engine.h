@@ -32,6 +32,7 @@ struct engine_config {
 	uint32_t kernel_frames; /* BPF: frames walked in the kernel at most; 0 = from the rate */
 	enum sampler_program program;
 	bool want_names;
+	bool want_exceptions; /* samples tell whether one is being handled */
 	bool measure;
 	bool follow;	   /* BPF: processes that others start are sampled from their start */
 	bool tell_execs;   /* BPF: hand over records of execs of processes that are not sampled */

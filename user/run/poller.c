@@ -109,6 +109,7 @@ int poller__add(struct poller *poller, struct process *process)
 		return -ENOMEM;
 	polled->process = process;
 	err = unwinder__init(&polled->unwinder, &process->target);
+	polled->unwinder.want_exceptions = poller->config.want_exceptions;
 	polled->unwinder.use_marker =
 		poller->config.frame_marker && process->target.offsets.thread_last_profiled != PY_ABSENT;
 	err = err ?: poller_refresh(poller, polled, now_ns()) ?:

@@ -30,6 +30,7 @@ struct poller_config {
 	uint32_t rate_hz;
 	enum poller_takes takes;
 	bool want_names;   /* samples carry the name of their thread */
+	bool want_exceptions; /* ... and tell whether an exception is being handled */
 	bool blocking;	   /* stop a thread while its stack is read */
 	bool empty;	   /* wake up for each tick and do nothing: what the timer alone costs, for benchmarks */
 	bool frame_marker; /* use it where the version has it (py/marker.h) */

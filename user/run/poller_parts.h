@@ -42,7 +42,8 @@ struct lane {
 	struct task_probe probe;
 	struct stopped_task stopped;
 	uint32_t waited;   /* looks in a row that found it waiting */
-	uint64_t stack_id; /* of the stack that was read last, in this epoch */
+	uint64_t stack_id; /* of the stack that was read last, in this epoch ... */
+	size_t collection; /* ... with that collection in it */
 	uint32_t epoch;
 	uint64_t found_ns;    /* when it was found first */
 	uint64_t chosen_slot; /* tick in which it was read last */

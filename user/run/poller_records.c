@@ -76,16 +76,25 @@ static int send_stack(struct poller *poller, const struct process *process, cons
 	return 0;
 }
 
+static void add_frames(struct poller *poller, const struct thread_stack *stack, size_t first, size_t end)
+{
+	memcpy(poller->joined.items + poller->joined.len, stack->frames.items + first,
+	       (end - first) * sizeof(*stack->frames.items));
+	poller->joined.len += end - first;
+}
+
 static int add_joined(struct poller *poller, const struct thread_stack *stack)
 {
 	struct pbp_frame end = {.instr = stack->thread.interp_id, .flags = PBP_FRAME_INTERP};
-	int err = vec__reserve(&poller->joined, stack->frames.len + 1);
+	size_t called = min_u64(stack->collection, stack->frames.len); /* by the collection */
+	int err = vec__reserve(&poller->joined, stack->frames.len + 2);
 
 	if (err || !stack->frames.len)
 		return err;
-	memcpy(poller->joined.items + poller->joined.len, stack->frames.items,
-	       stack->frames.len * sizeof(*stack->frames.items));
-	poller->joined.len += stack->frames.len;
+	add_frames(poller, stack, 0, called);
+	if (stack->collection != SIZE_MAX)
+		poller->joined.items[poller->joined.len++] = (struct pbp_frame){.flags = PBP_FRAME_GC};
+	add_frames(poller, stack, called, stack->frames.len);
 	return stack->thread.interp_id ? vec__push(&poller->joined, end) : 0;
 }
 
@@ -135,7 +144,8 @@ static int send_frames(struct poller *poller, const struct polled *polled, struc
 	const struct thread_stack *stack = &lane->stack;
 	const struct pbp_frame *frames = stack->frames.items;
 	size_t count = stack->frames.len;
-	bool truncated = stack->truncated, joins = lane->shares || stack->thread.interp_id;
+	bool truncated = stack->truncated;
+	bool joins = lane->shares || stack->thread.interp_id || stack->collection != SIZE_MAX;
 	int err = 0;
 
 	if (joins) {
@@ -144,9 +154,11 @@ static int send_frames(struct poller *poller, const struct polled *polled, struc
 		frames = poller->joined.items;
 		count = poller->joined.len;
 	}
-	if (!err && (joins || !stack->same || lane->epoch != process->epoch)) {
+	if (!err && (joins || !stack->same || lane->epoch != process->epoch ||
+		     lane->collection != stack->collection)) {
 		lane->stack_id = stack_id(poller, process, frames, count, truncated);
 		lane->epoch = process->epoch;
+		lane->collection = stack->collection;
 	}
 	return err ?: send_stack(poller, process, frames, count, truncated, lane->stack_id);
 }

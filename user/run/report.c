@@ -53,7 +53,10 @@ uint64_t report__not_python(const struct report *report)
 
 uint64_t report__on_cpu(const struct report *report)
 {
-	return report->counts.samples - report->counts.waits + report__lost(report) - report->waits.lost;
+	uint64_t left_out = report__left_out(report) - report->counts.left_out_waits;
+
+	return report->counts.samples - report->counts.waits + left_out + report__lost(report) -
+	       report->waits.lost;
 }
 
 uint64_t report__without_python(const struct report *report)
@@ -179,6 +182,15 @@ static bool knows_attached(const struct report *report)
 	return true;
 }
 
+static bool knows_collector(const struct report *report)
+{
+	for (size_t i = 0; i < report->process_count; i++)
+		if (report->processes[i]->attached &&
+		    report->processes[i]->target.layout.collector == PBP_COLLECTOR_UNKNOWN)
+			return false;
+	return true;
+}
+
 static size_t count_free_threaded(const struct report *report)
 {
 	size_t count = 0;
@@ -210,8 +222,13 @@ static void format_state(const struct report *report, struct buf *out)
 			  attached_words(report));
 	else
 		buf__adds(out, "  state      who held the GIL is not known");
-	buf__addf(out, ", %.1f%% collecting garbage, %.1f%% with an exception set",
-		  percent(counts->collecting, samples), percent(counts->raising, samples));
+	if (knows_collector(report))
+		buf__addf(out, ", %.1f%% collecting garbage", percent(counts->collecting, samples));
+	else
+		buf__adds(out, ", who collected garbage is not known");
+	buf__addf(out, ", %.1f%% with an exception set", percent(counts->raising, samples));
+	if (report->only_exceptions)
+		buf__addf(out, ", %.1f%% handling one", percent(counts->handling, samples));
 	if (report->knows_kernel)
 		buf__addf(out, ", %.1f%% in the kernel", percent(counts->in_kernel, samples));
 	buf__adds(out, "\n");
@@ -395,6 +412,7 @@ void report__format(const struct report *report, struct buf *out)
 	buf__addf(out, " in %.1f s by the %s engine (%s)\n", report->wall_ns / 1e9, report->engine,
 		  report->end);
 	format_samples(report, out);
+	report_format_left_out(report, out);
 	if (report->profile)
 		report_format_time(report, out);
 	format_rate(report, out);
@@ -486,6 +504,8 @@ void report__explain_empty(const struct report *report, struct buf *out)
 {
 	uint64_t cpu_ns = report__target_cpu_ns(report);
 
+	if (report_explain_left_out(report, out))
+		return;
 	if (report__lost(report)) {
 		buf__addf(out, "no samples: all %" PRIu64 " were lost", report__lost(report));
 		return;

@@ -34,7 +34,7 @@ struct report {
 	enum engine_mode mode;
 	const struct profile *profile; /* borrowed; NULL if it is of CPU time */
 	struct report_waits waits;
-	bool hides_idle;
+	bool hides_idle, only_exceptions;
 	struct process *const *processes; /* borrowed */
 	size_t process_count;
 	const struct report_container *containers; /* borrowed; those with samples first */
@@ -87,6 +87,12 @@ void report_format_time_head(const struct report *report, struct buf *out);
 void report_format_time(const struct report *report, struct buf *out);
 void report_format_time_json(const struct report *report, struct buf *out);
 
+/* ... and samples that were not asked for. explain: that there were no others; false, if not so. */
+void report_format_left_out(const struct report *report, struct buf *out);
+void report_format_left_out_json(const struct report *report, struct buf *out);
+bool report_explain_left_out(const struct report *report, struct buf *out);
+
+uint64_t report__left_out(const struct report *report);
 uint64_t report__lost(const struct report *report);
 uint64_t report__without_python(const struct report *report);
 /* Of the others, those that were looked at, and are none. */

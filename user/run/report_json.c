@@ -144,7 +144,10 @@ static void add_samples(const struct report *report, struct buf *out)
 		add_number(out, "in_kernel", counts->in_kernel);
 	else
 		buf__adds(out, ", \"in_kernel\": null");
+	if (report->only_exceptions)
+		add_number(out, "exception_handled", counts->handling);
 	buf__adds(out, "}");
+	report_format_left_out_json(report, out);
 }
 
 static void add_cost(const struct report *report, struct buf *out)
@@ -211,7 +214,7 @@ void report__format_json(const struct report *report, struct buf *out)
 	if (report->profile)
 		report_format_time_json(report, out);
 	else
-		add_text(out, "mode", "cpu");
+		add_text(out, "mode", report->only_exceptions ? "exception" : "cpu");
 	add_samples(report, out);
 	add_cost(report, out);
 	add_reads(report, out);

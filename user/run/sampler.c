@@ -145,6 +145,7 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 		seed = (uint64_t)getpid() << 32 ^ proc__own_cpu_ns();
 	skel->rodata->hash_seed = seed;
 	skel->rodata->want_names = config->want_names;
+	skel->rodata->want_exceptions = config->want_exceptions;
 	skel->rodata->follow_forks = config->follow;
 	skel->rodata->tell_execs = config->tell_execs;
 	skel->rodata->tell_moves = config->tell_moves;

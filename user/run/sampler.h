@@ -28,6 +28,7 @@ struct sampler_config {
 	bool no_ticks;	 /* no timers: nothing is sampled on the CPU */
 	bool switches;	 /* tell of threads that were off the CPU */
 	bool want_names; /* samples carry the name of their thread */
+	bool want_exceptions; /* ... and tell whether an exception is being handled */
 	bool follow;	 /* processes that targets start are targets from their start */
 	bool tell_execs; /* of processes, too, that are no targets */
 	bool tell_moves; /* of processes that are put into another cgroup */

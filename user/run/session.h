@@ -39,6 +39,9 @@ struct session_config {
 	enum engine_kind engine;
 	enum engine_mode mode;
 	bool hide_idle; /* leave out what waits for work */
+	bool hide_gc;	/* no frames for the collection of garbage */
+	bool only_exceptions; /* samples of threads that have an exception */
+	struct thread_filter threads;
 	uint32_t kernel_frames; /* 0 = from the rate */
 	enum sampler_program program;
 	bool no_slot; /* find thread states by their lists only */

@@ -53,6 +53,13 @@ bool session__is_by_process(const struct session *session)
 	return by_process(session);
 }
 
+/* Are threads told apart, chosen, or given away with their samples? */
+static bool wants_names(const struct session *session)
+{
+	return session->config.by_thread || session->config.gives_samples ||
+	       thread_filter__is_set(&session->config.threads);
+}
+
 /* --- opening --- */
 
 static enum session_error open_command(struct session *session)
@@ -80,9 +87,13 @@ static enum session_error open_basics(struct session *session)
 	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
 		return SESSION_FAILED;
 	session->symbolizer.hide_idle = session->config.hide_idle;
+	session->symbolizer.hide_gc = session->config.hide_gc;
+	session->symbolizer.only_exceptions = session->config.only_exceptions;
+	if (thread_filter__is_set(&session->config.threads))
+		session->symbolizer.namer.filter = &session->config.threads;
 	session->waits.symbolizer = &session->symbolizer;
 	session->waits.processes = &follower->processes;
-	session->waits.want_names = session->config.by_thread || session->config.gives_samples;
+	session->waits.want_names = wants_names(session);
 	session->profile.period_ns = 1000000000ull / session->config.rate_hz;
 	session->profile.unit = session->config.mode == ENGINE_CPU ? PROFILE_SAMPLES : PROFILE_TIME;
 	follower->waits = &session->waits;
@@ -190,7 +201,8 @@ static enum session_error open_engine(struct session *session)
 					      .rate_hz = config->rate_hz,
 					      .kernel_frames = config->kernel_frames,
 					      .program = config->program,
-					      .want_names = config->by_thread || config->gives_samples,
+					      .want_names = wants_names(session),
+					      .want_exceptions = config->only_exceptions,
 					      .measure = log_enabled(LOG_DBG),
 					      .follow = session_follows(session),
 					      .tell_execs = config->all,

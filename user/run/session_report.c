@@ -189,6 +189,7 @@ static void fill_report(struct session *session, struct report *report)
 		.mode = session->config.mode,
 		.profile = session->config.mode == ENGINE_CPU ? NULL : &session->profile,
 		.hides_idle = session->config.hide_idle,
+		.only_exceptions = session->config.only_exceptions,
 		.rate_hz = session->config.rate_hz,
 		.wall_ns = session->profile.duration_ns,
 		.engine = engine__name(&session->engine),
@@ -224,6 +225,7 @@ void session_account(struct session *session)
 		.line_unknown = report.lines_unknown,
 		.line_approximate = counts->approximate,
 		.beyond_size_limit = counts->pruned,
+		.left_out = report__left_out(&report),
 	};
 }
 

@@ -6,6 +6,7 @@
 #include "run/sleepers.h"
 
 #include "base/hmap.h"
+#include "base/util.h"
 #include "py/unwind.h"
 #include "run/thread_ids.h"
 
@@ -163,12 +164,19 @@ static int take_thread(struct reading *reading, const struct thread_stack *stack
 	sample->flags |= stacks[0].flags;
 	for (size_t i = 0; i < count && !err; i++) {
 		struct pbp_frame end = {.instr = stacks[i].thread.interp_id, .flags = PBP_FRAME_INTERP};
+		struct pbp_frame collection = {.flags = PBP_FRAME_GC};
+		size_t called = min_u64(stacks[i].collection, stacks[i].frames.len); /* by the collection */
 
 		if (stacks[i].result == UNWIND_NO_FRAMES)
 			continue;
 		if (stacks[i].result != UNWIND_OK)
 			return 0; /* as it was found: not walked */
-		err = add_frames(reading, stacks[i].frames.items, stacks[i].frames.len);
+		err = add_frames(reading, stacks[i].frames.items, called);
+		if (!err && stacks[i].collection != SIZE_MAX)
+			err = add_frames(reading, &collection, 1);
+		err = err
+			      ?: add_frames(reading, stacks[i].frames.items + called,
+					    stacks[i].frames.len - called);
 		if (!err && stacks[i].thread.interp_id)
 			err = add_frames(reading, &end, 1);
 		if (stacks[i].truncated && !err)

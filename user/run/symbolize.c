@@ -36,12 +36,14 @@ int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, str
 {
 	*symbolizer = (struct symbolizer){
 		.profile = profile, .processes = processes, .by_process = by_process, .by_thread = by_thread};
+	thread_namer__init(&symbolizer->namer, profile->strings, NULL);
 	symbolizer->no_python = symbolize_special(symbolizer, "[no Python frames]");
 	symbolizer->unverified = symbolize_special(symbolizer, "[callers not verified]");
 	symbolizer->truncated = symbolize_special(symbolizer, "[truncated]");
 	symbolizer->unreadable = symbolize_special(symbolizer, "[code freed before it was read]");
 	symbolizer->exited = symbolize_special(symbolizer, "[exited]");
 	symbolizer->not_walked = symbolize_special(symbolizer, "[stack not taken]");
+	symbolizer->gc = symbolize_special(symbolizer, "[GC]");
 	/* Made first, so that it is there when the trie has become full. */
 	symbolizer->beyond = symbolize_special(symbolizer, "[beyond the profile's size limit]");
 	symbolizer->pruned = trie__child(&profile->trie, TRIE_ROOT, symbolizer->beyond);
@@ -184,6 +186,7 @@ static void count_state(struct symbolize_counts *counts, const struct pbp_sample
 	counts->attached += !!(sample->flags & PBP_SAMPLE_ATTACHED);
 	counts->collecting += !!(sample->flags & PBP_SAMPLE_GC);
 	counts->raising += !!(sample->flags & PBP_SAMPLE_RAISING);
+	counts->handling += !!(sample->flags & PBP_SAMPLE_HANDLING);
 	counts->in_kernel += !!(sample->flags & PBP_SAMPLE_KERNEL);
 }
 
@@ -225,6 +228,9 @@ static uint32_t node_of_sample(struct symbolizer *symbolizer, struct stack *stac
 		node = node_of_path(symbolizer, stack, node);
 	if (node != TRIE_FULL && stack->leaf_code != PY_CODE_NONE)
 		node = trie__child(trie, node, leaf_frame(symbolizer, stack, sample));
+	/* Where it began is known from 3.15 on. Before, what runs inside of it is not told from that. */
+	if (node != TRIE_FULL && sample->flags & PBP_SAMPLE_GC && !stack->has_gc && !symbolizer->hide_gc)
+		node = trie__child(trie, node, symbolizer->gc);
 	return node;
 }
 
@@ -234,12 +240,18 @@ static bool is_unknown(const struct process *process)
 	return !process->python;
 }
 
+static bool wants_threads(const struct symbolizer *symbolizer)
+{
+	return symbolizer->by_thread || symbolizer->namer.filter || symbolizer->sink;
+}
+
 static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *sample,
 		       const struct sample_share *share)
 {
 	struct process *process = processes__find(symbolizer->processes, sample->tgid);
 	struct stack *stack = sample->stack_id ? find_stack(symbolizer, sample->stack_id) : NULL;
 	const struct symbolize_counts before = symbolizer->counts;
+	const struct named_thread *thread = NULL;
 	uint32_t node;
 
 	if (!process)
@@ -253,6 +265,15 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 		symbolizer->counts.unknown_stack++;
 		return;
 	}
+	if (wants_threads(symbolizer)) {
+		thread = thread_namer__of(&symbolizer->namer, process, sample);
+		if (!thread) {
+			symbolizer->counts.unknown_stack++;
+			return;
+		}
+	}
+	if (symbolize_is_left_out(symbolizer, sample, thread, share))
+		return;
 	if (symbolize_is_hidden(symbolizer, stack, share)) {
 		symbolizer->counts.hidden_ns += share->time_ns;
 		if (share->extra_ns)
@@ -261,7 +282,7 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 	}
 	symbolize_begin(symbolizer, process);
 	count_state(&symbolizer->counts, sample, share->reason != WAIT_NONE);
-	node = symbolize_root(symbolizer, process, sample);
+	node = symbolize_root(symbolizer, process, thread);
 	if (node != TRIE_FULL)
 		node = node_of_sample(symbolizer, stack, sample, node);
 	if (node == TRIE_FULL) {
@@ -269,7 +290,7 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 		symbolizer->counts.pruned++;
 	}
 	node = symbolize_add_share(symbolizer, node, share);
-	symbolize_give(symbolizer, process, sample, share, node, &before);
+	symbolize_give(symbolizer, process, thread, sample, share, node, &before);
 	if (share->counted)
 		symbolizer->counts = before; /* it has been, with its first share */
 	symbolizer->profile->samples += !share->counted;
@@ -283,7 +304,7 @@ void symbolizer__admit(struct symbolizer *symbolizer, struct process *process)
 	struct sample_share share = on_cpu(symbolizer);
 	char comm[64];
 
-	if (symbolizer->by_thread && process->skipped &&
+	if (wants_threads(symbolizer) && process->skipped &&
 	    !proc__task_comm(process->pid, process->pid, comm, sizeof(comm)))
 		memcpy(sample.comm, comm, strnlen(comm, sizeof(sample.comm)));
 	symbolizer->counts.skipped -= process->skipped;
@@ -301,6 +322,7 @@ int symbolizer__flush_batch(struct symbolizer *symbolizer)
 	err = symbolize_stacks(symbolizer);
 	symbolizer->batch_start_ns = proc__own_cpu_ns();
 	symbolizer->tails.len = 0;
+	thread_namer__begin(&symbolizer->namer);
 	for (size_t i = 0; i < symbolizer->samples.len && !err; i++)
 		add_sample(symbolizer, &symbolizer->samples.items[i].sample,
 			   &symbolizer->samples.items[i].share);
@@ -374,6 +396,7 @@ void symbolizer__free(struct symbolizer *symbolizer)
 	hmap__free(&symbolizer->stack_index);
 	hmap__free(&symbolizer->wait_frames);
 	estimate__free(&symbolizer->estimate);
+	thread_namer__free(&symbolizer->namer);
 	hmap__free(&symbolizer->roots);
 	hmap__free(&symbolizer->tail_nodes);
 	symbolize_forget_threads(symbolizer);

@@ -14,6 +14,7 @@
 #include "os/wait.h"
 #include "run/processes.h"
 #include "run/sampler.h"
+#include "run/thread_namer.h"
 
 #include "pybpfprof.h"
 
@@ -34,7 +35,11 @@ struct symbolize_counts {
 	uint64_t pruned;	/* put under one node, since the profile had reached its size limit */
 	uint64_t unknown_stack; /* lost: the stack was not there (any more) */
 	uint64_t skipped;	/* not asked for: of processes that were never found to be Python */
-	uint64_t attached, collecting, raising, in_kernel; /* of those on the CPU */
+	uint64_t left_out_threads;    /* ... of threads that were not asked for ... */
+	uint64_t left_out_exceptions; /* ... or had no exception */
+	uint64_t left_out_waits;      /* of these, off the CPU */
+	uint64_t left_out_ns;	      /* of profiles of time: what they stand for */
+	uint64_t attached, collecting, raising, handling, in_kernel; /* of those on the CPU */
 	uint64_t waits;	    /* of the samples: off the CPU */
 	uint64_t hidden_ns; /* waits that are left out, since they are for work (run/idle.h) */
 };
@@ -48,6 +53,7 @@ struct stack {
 	uint32_t count;	    /* raw frames */
 	uint32_t leaf_code; /* index in process->codes; PY_CODE_NONE: the path is all there is */
 	bool unreadable, exited, truncated;
+	bool has_gc;	       /* one of the raw frames is that of a collection */
 	uint8_t looks;	       /* times that one of its code objects was gone */
 	bool idle, idle_known; /* it waits for work, if it waits */
 	struct pbp_frame last; /* outermost raw frame: what a tail hangs from */
@@ -87,7 +93,9 @@ struct symbolizer {
 	bool by_process, by_thread;	 /* roots of the trie */
 	bool by_container;		 /* ... instead of the process; set by the caller */
 	bool knows_containers;		 /* it is looked up which one a process is in; set by the caller */
-	bool hide_idle;			 /* leave out waits for work; set by the caller, as the next one */
+	bool hide_idle;			 /* leave out waits for work; set by the caller, as the next ones */
+	bool hide_gc;			 /* no frames for the collection of garbage */
+	bool only_exceptions;		 /* samples of threads that have an exception */
 	bool cpu_is_known; /* time on the CPU is, in sum (symbolizer__settle): samples only share it out */
 	struct hmap stack_index;	 /* id -> index in stacks */
 	VEC(struct stack) stacks;
@@ -98,6 +106,7 @@ struct symbolizer {
 	VEC(struct shared_sample) samples; /* of this batch */
 	struct hmap wait_frames;	   /* reason << 32 | system call -> frame id */
 	struct estimate estimate;
+	struct thread_namer namer;	/* if threads are told apart or chosen */
 	struct hmap roots;		/* root_key() of a sample -> trie node */
 	struct hmap sink_threads, sink_processes; /* key -> index in ... */
 	VEC(struct sink_thread) threads;	  /* as the sinks know them; their texts are owned */
@@ -105,7 +114,7 @@ struct symbolizer {
 	struct hmap tail_nodes;		/* hash of a tail and its root -> trie node */
 	VEC(struct tail_use) tails;	/* the tails of this batch */
 	/* special frames */
-	uint32_t no_python, unverified, truncated, unreadable, exited, beyond, not_walked;
+	uint32_t no_python, unverified, truncated, unreadable, exited, beyond, not_walked, gc;
 	uint32_t pruned;					       /* a node */
 	uint64_t batch, batch_start_ns;
 	bool codes_full; /* a process has more code objects than are kept */

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "py/thread_names.h"
 #include "run/containers.h"
 #include "run/symbolize.h"
 
@@ -36,19 +37,23 @@ uint32_t symbolize_raw_frame(struct symbolizer *symbolizer, struct process *proc
 
 /* All that one of these texts has in it: none is cut. */
 #define SYMBOLIZE_ROOT_TEXT                                                                                  \
-	(sizeof(((struct process *)0)->raw_command) + CONTAINER_CALLED_BYTES + PIDNS_TEXT + 32)
+	(sizeof(((struct process *)0)->raw_command) + CONTAINER_CALLED_BYTES + PY_THREAD_NAME_BYTES +         \
+	 PIDNS_TEXT + 32)
 
 /* What stands above stacks, where it is told apart. Valid UTF-8. */
 void symbolize_process_text(const struct process *process, char text[SYMBOLIZE_ROOT_TEXT]);
 void symbolize_container_text(const struct process *process, char text[SYMBOLIZE_ROOT_TEXT]);
-void symbolize_thread_text(const struct process *process, const struct pbp_sample *sample,
-			   char text[SYMBOLIZE_ROOT_TEXT]);
+void symbolize_thread_text(const struct symbolizer *symbolizer, const struct process *process,
+			   const struct named_thread *thread, char text[SYMBOLIZE_ROOT_TEXT]);
 /* What is another one when they are. */
 uint64_t symbolize_process_key(const struct process *process);
-uint64_t symbolize_thread_key(const struct process *process, const struct pbp_sample *sample);
-/* The node that stacks of this sample's process and thread begin at; TRIE_FULL. */
+uint64_t symbolize_thread_key(const struct process *process, const struct named_thread *thread);
+/*
+ * The node that stacks of this process and thread begin at; TRIE_FULL. `thread`: only where threads
+ * are told apart.
+ */
 uint32_t symbolize_root(struct symbolizer *symbolizer, const struct process *process,
-			const struct pbp_sample *sample);
+			const struct named_thread *thread);
 
 /* --- symbolize_tails.c --- */
 
@@ -58,6 +63,9 @@ uint32_t symbolize_tail(struct symbolizer *symbolizer, const struct stack *stack
 
 /* --- symbolize_share.c --- */
 
+/* Is it of a thread that was not asked for, or does nothing that was? Then that is counted. */
+bool symbolize_is_left_out(struct symbolizer *symbolizer, const struct pbp_sample *sample,
+			   const struct named_thread *thread, const struct sample_share *share);
 /* Is it left out of the profile? `stack` may be NULL. */
 bool symbolize_is_hidden(const struct symbolizer *symbolizer, struct stack *stack,
 			 const struct sample_share *share);
@@ -67,7 +75,8 @@ uint32_t symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const
 /* --- symbolize_sink.c --- */
 
 /* A sample that was added to a node; `before`: the counts before that. */
-void symbolize_give(struct symbolizer *symbolizer, const struct process *process, const struct pbp_sample *sample,
+void symbolize_give(struct symbolizer *symbolizer, const struct process *process,
+		    const struct named_thread *thread, const struct pbp_sample *sample,
 		    const struct sample_share *share, uint32_t node, const struct symbolize_counts *before);
 /* Extras were settled as that; of some there was no sample, so that they belong to no thread. */
 void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], uint32_t rest);

@@ -43,19 +43,19 @@ void symbolize_container_text(const struct process *process, char text[SYMBOLIZE
 	utf8_repair(text);
 }
 
-void symbolize_thread_text(const struct process *process, const struct pbp_sample *sample,
-			   char text[SYMBOLIZE_ROOT_TEXT])
+void symbolize_thread_text(const struct symbolizer *symbolizer, const struct process *process,
+			   const struct named_thread *thread, char text[SYMBOLIZE_ROOT_TEXT])
 {
-	pid_t inner_tid = process->inner_pid ? pidns__inner_tid(process->pid, sample->tid) : 0;
+	pid_t inner_tid = process->inner_pid ? pidns__inner_tid(process->pid, thread->tid) : 0;
 	char number[PIDNS_TEXT];
 
-	snprintf(text, SYMBOLIZE_ROOT_TEXT, "thread %s (%.16s)", pidns__text(number, sample->tid, inner_tid),
-		 sample->comm);
+	snprintf(text, SYMBOLIZE_ROOT_TEXT, "thread %s (%s)", pidns__text(number, thread->tid, inner_tid),
+		 strtab__get(symbolizer->profile->strings, thread->name));
 	utf8_repair(text);
 }
 
 static uint32_t make_root(struct symbolizer *symbolizer, const struct process *process,
-			  const struct pbp_sample *sample)
+			  const struct named_thread *thread)
 {
 	uint32_t node = TRIE_ROOT;
 	char text[SYMBOLIZE_ROOT_TEXT];
@@ -68,7 +68,7 @@ static uint32_t make_root(struct symbolizer *symbolizer, const struct process *p
 		node = child_named(symbolizer, node, FRAME_PROCESS, text);
 	}
 	if (symbolizer->by_thread && node != TRIE_FULL) {
-		symbolize_thread_text(process, sample, text);
+		symbolize_thread_text(symbolizer, process, thread, text);
 		node = child_named(symbolizer, node, FRAME_THREAD, text);
 	}
 	return node;
@@ -82,17 +82,15 @@ uint64_t symbolize_process_key(const struct process *process)
 }
 
 /* The name too: tids are reused, and threads renamed. */
-uint64_t symbolize_thread_key(const struct process *process, const struct pbp_sample *sample)
+uint64_t symbolize_thread_key(const struct process *process, const struct named_thread *thread)
 {
-	uint64_t key = symbolize_process_key(process), name[2];
+	uint64_t key = hmap_mix(symbolize_process_key(process) ^ hmap_seed());
 
-	memcpy(name, sample->comm, sizeof(name));
-	key = hmap_mix(hmap_mix(key ^ hmap_seed()) ^ sample->tid);
-	return hmap_mix(hmap_mix(key ^ name[0]) ^ name[1]);
+	return hmap_mix(key ^ ((uint64_t)thread->name << 32 | (uint32_t)thread->tid));
 }
 
 uint32_t symbolize_root(struct symbolizer *symbolizer, const struct process *process,
-			const struct pbp_sample *sample)
+			const struct named_thread *thread)
 {
 	const uint64_t *known;
 	uint64_t key;
@@ -100,13 +98,13 @@ uint32_t symbolize_root(struct symbolizer *symbolizer, const struct process *pro
 
 	if (!symbolizer->by_process && !symbolizer->by_container && !symbolizer->by_thread)
 		return TRIE_ROOT;
-	key = symbolizer->by_thread ? symbolize_thread_key(process, sample) : symbolize_process_key(process);
+	key = symbolizer->by_thread ? symbolize_thread_key(process, thread) : symbolize_process_key(process);
 	known = hmap__get(&symbolizer->roots, key);
 	if (known)
 		return *known;
 	if (symbolizer->roots.len >= ROOTS_MAX)
 		hmap__clear(&symbolizer->roots); /* a cache: the nodes stay */
-	node = make_root(symbolizer, process, sample);
+	node = make_root(symbolizer, process, thread);
 	hmap__set(&symbolizer->roots, key, node);
 	return node;
 }

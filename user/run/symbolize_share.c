@@ -1,14 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See symbolize_parts.h. What a sample adds to the node of its stack: its time, below what was waited for;
- * what it stands for besides, which is settled later; or nothing, if it is a wait for work and these are left
- * out.
+ * what it stands for besides, which is settled later; or nothing, if it was not asked for, or is a wait for
+ * work and these are left out.
  */
 #include "run/symbolize_parts.h"
 
 #include "run/idle.h"
 
 #include <string.h>
+
+bool symbolize_is_left_out(struct symbolizer *symbolizer, const struct pbp_sample *sample,
+			   const struct named_thread *thread, const struct sample_share *share)
+{
+	struct symbolize_counts *counts = &symbolizer->counts;
+	bool of_thread = thread && !thread->wanted;
+	bool no_exception =
+		symbolizer->only_exceptions && !(sample->flags & (PBP_SAMPLE_HANDLING | PBP_SAMPLE_RAISING));
+
+	if (!of_thread && !no_exception)
+		return false;
+	if (!share->counted) {
+		counts->left_out_threads += of_thread;
+		counts->left_out_exceptions += !of_thread;
+		counts->left_out_waits += share->reason != WAIT_NONE;
+	}
+	counts->left_out_ns += share->time_ns;
+	if (share->extra_ns)
+		estimate__add(&symbolizer->estimate, ESTIMATE_LEFT_OUT, share->kind, share->extra_ns);
+	return true;
+}
 
 static bool is_idle(const struct symbolizer *symbolizer, const struct stack *stack)
 {
@@ -85,5 +106,6 @@ void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[E
 	symbolize_give_settled(symbolizer, until_ns, rest);
 	estimate__settle(&symbolizer->estimate, trie, until_ns, rest);
 	symbolizer->counts.hidden_ns += symbolizer->estimate.hidden;
-	symbolizer->estimate.hidden = 0;
+	symbolizer->counts.left_out_ns += symbolizer->estimate.left_out;
+	symbolizer->estimate.hidden = symbolizer->estimate.left_out = 0;
 }

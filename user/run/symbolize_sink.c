@@ -91,11 +91,11 @@ static const struct sink_process *find_process(struct symbolizer *symbolizer, co
 
 /* NULL: out of memory. */
 static const struct sink_thread *find_thread(struct symbolizer *symbolizer, const struct process *process,
-					     const struct pbp_sample *sample)
+					     const struct named_thread *named)
 {
-	uint64_t key = symbolize_thread_key(process, sample);
+	uint64_t key = symbolize_thread_key(process, named);
 	const uint64_t *known = hmap__get(&symbolizer->sink_threads, key);
-	struct sink_thread thread = {.key = key, .tid = sample->tid};
+	struct sink_thread thread = {.key = key, .tid = (uint32_t)named->tid};
 	char root[SYMBOLIZE_ROOT_TEXT];
 
 	if (known)
@@ -103,9 +103,9 @@ static const struct sink_thread *find_thread(struct symbolizer *symbolizer, cons
 	if (symbolizer->threads.len >= THREADS_MAX)
 		symbolize_forget_threads(symbolizer);
 	thread.process = find_process(symbolizer, process);
-	symbolize_thread_text(process, sample, root);
+	symbolize_thread_text(symbolizer, process, named, root);
 	thread.root = copy_text(root, sizeof(root));
-	thread.name = copy_text(sample->comm, sizeof(sample->comm));
+	thread.name = copy_text(strtab__get(symbolizer->profile->strings, named->name), PY_THREAD_NAME_BYTES);
 	if (!thread.process || !thread.root || !thread.name || vec__push(&symbolizer->threads, thread)) {
 		free_thread(&thread);
 		return NULL;
@@ -144,7 +144,8 @@ static void take_all(const struct symbolizer *symbolizer, const struct sink_samp
 		sink->take(sink, sample);
 }
 
-void symbolize_give(struct symbolizer *symbolizer, const struct process *process, const struct pbp_sample *sample,
+void symbolize_give(struct symbolizer *symbolizer, const struct process *process,
+		    const struct named_thread *thread, const struct pbp_sample *sample,
 		    const struct sample_share *share, uint32_t node, const struct symbolize_counts *before)
 {
 	struct sink_sample out = {.time_ns = sample->time_ns,
@@ -158,7 +159,7 @@ void symbolize_give(struct symbolizer *symbolizer, const struct process *process
 	if (symbolizer->sampler && out.time_ns)
 		out.time_ns = sampler__local_ns(symbolizer->sampler, out.time_ns);
 	out.state = state_of(before, &symbolizer->counts, share);
-	out.thread = find_thread(symbolizer, process, sample);
+	out.thread = find_thread(symbolizer, process, thread);
 	take_all(symbolizer, &out);
 }
 

@@ -79,6 +79,8 @@ uint32_t symbolize_raw_frame(struct symbolizer *symbolizer, struct process *proc
 	*code_index = PY_CODE_NONE;
 	if (raw->flags & PBP_FRAME_INTERP)
 		return interp_frame(symbolizer, raw->instr);
+	if (raw->flags & PBP_FRAME_GC)
+		return symbolizer->hide_gc ? UINT32_MAX : symbolizer->gc;
 	index = code_cache__find(&process->codes, raw->code, raw->ident);
 	state = index == PY_CODE_NONE ? PY_CODE_GONE : process->codes.codes.items[index].state;
 	if (state == PY_CODE_SHIM)
@@ -102,6 +104,7 @@ static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
 	stack->root = UINT32_MAX;
 	stack->unreadable = stack->exited = stack->idle_known = false;
 	for (uint32_t i = stack->count; i-- > 0;) {
+		stack->has_gc |= stack->raw[i].flags & PBP_FRAME_GC;
 		id = symbolize_raw_frame(symbolizer, stack->process, &stack->raw[i], &code_index);
 		if (id == symbolizer->unreadable)
 			stack->unreadable = true;
