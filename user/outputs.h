@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The files of the command line, every -o: opened before anything is sampled, so that what cannot be written is told
- * at once; written at the end and now and then, or, recordings, all the time.
+ * The files of the command line, every -o: opened before anything is sampled, so that what cannot be written
+ * is told at once; written at the end and now and then, or, recordings, all the time.
  */
 #pragma once
 
@@ -33,8 +33,8 @@ bool outputs__record(const struct outputs *outputs);
 int outputs__start(struct outputs *outputs, const struct profile *profile, struct record_apart apart,
 		   struct sink **sinks);
 /*
- * All files; the first error is returned, but every file is tried, and told of. A snapshot leaves out pipes and
- * devices, where one profile after the other would be read as one; recordings are up to date.
+ * All files; the first error is returned, but every file is tried, and told of. A snapshot leaves out pipes
+ * and devices, where one profile after the other would be read as one; recordings are up to date.
  */
 int outputs__write(struct outputs *outputs, const struct profile *profile, bool snapshot);
 /* Is there a file that a snapshot can be written into? */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Recordings: what was taken is read again, sample by sample and added up; a file that was cut off anywhere, or has a
- * wrong byte in it, is good up to there, and said not to be whole.
+ * Recordings: what was taken is read again, sample by sample and added up; a file that was cut off anywhere,
+ * or has a wrong byte in it, is good up to there, and said not to be whole.
  */
 #include "made.h"
 #include "out/record.h"
@@ -73,7 +73,8 @@ static void start(struct record_apart apart)
 }
 
 /* A sample of one or two frames, `at` periods after the start. */
-static void give(double at, const struct sink_thread *thread, const char *outer, const char *inner, uint32_t state)
+static void give(double at, const struct sink_thread *thread, const char *outer, const char *inner,
+		 uint32_t state)
 {
 	uint32_t node = made_add_frame(&profile, TRIE_ROOT, MADE_FRAME(outer, "a.py", 7, 1));
 	struct sink_sample sample = {.time_ns = (uint64_t)(START + at * PERIOD),

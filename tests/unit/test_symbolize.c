@@ -329,7 +329,8 @@ static void take_one(struct sink *sink, const struct sink_sample *sample)
 	}
 }
 
-static void take_settled(struct sink *sink, const uint64_t extra[ESTIMATE_KINDS], const uint64_t exact[ESTIMATE_KINDS])
+static void take_settled(struct sink *sink, const uint64_t extra[ESTIMATE_KINDS],
+			 const uint64_t exact[ESTIMATE_KINDS])
 {
 	memcpy(settled[0], extra, sizeof(settled[0]));
 	memcpy(settled[1], exact, sizeof(settled[1]));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For record_reader.c (START HERE: samples, what is said of the run) and record_tables.c (what samples refer to) only.
+ * For record_reader.c (START HERE: samples, what is said of the run) and record_tables.c (what samples refer
+ * to) only.
  */
 #pragma once
 

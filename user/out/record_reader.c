@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See record_reader.h. A chunk of samples is taken apart as a whole, and its samples are handed out one by one. The
- * numbers of the file are those of its order; what they are in the profile is in record_tables.c.
+ * See record_reader.h. A chunk of samples is taken apart as a whole, and its samples are handed out one by
+ * one. The numbers of the file are those of its order; what they are in the profile is in record_tables.c.
  */
 #include "out/record_reader.h"
 

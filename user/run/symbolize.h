@@ -136,8 +136,8 @@ int symbolizer__take_share(struct symbolizer *symbolizer, const struct pbp_sampl
 bool symbolizer__has_stack(const struct symbolizer *symbolizer, uint64_t id);
 
 /*
- * Share out what is known in sum only: by kind, since the beginning. Of what there was no sample yet, there may still
- * be one, unless it is the `last` time.
+ * Share out what is known in sum only: by kind, since the beginning. Of what there was no sample yet, there may
+ * still be one, unless it is the `last` time.
  */
 void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], bool last);
 

@@ -67,8 +67,10 @@ uint32_t symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const
 /* --- symbolize_sink.c --- */
 
 /* A sample that was added to a node; `before`: the counts before that. */
-void symbolize_give(struct symbolizer *symbolizer, const struct process *process, const struct pbp_sample *sample,
-		    const struct sample_share *share, uint32_t node, const struct symbolize_counts *before);
+void symbolize_give(struct symbolizer *symbolizer, const struct process *process,
+		    const struct pbp_sample *sample, const struct sample_share *share, uint32_t node,
+		    const struct symbolize_counts *before);
 /* Extras were settled as that; of some there was no sample, so that they belong to no thread. */
-void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], uint32_t rest);
+void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS],
+			    uint32_t rest);
 void symbolize_forget_threads(struct symbolizer *symbolizer);
