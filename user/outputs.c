@@ -5,7 +5,6 @@
 #include "outputs.h"
 
 #include "base/log.h"
-#include "out/name.h"
 
 #include <errno.h>
 #include <limits.h>

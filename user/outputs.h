@@ -7,6 +7,7 @@
 
 #include "agg/profile.h"
 #include "options.h"
+#include "out/name.h"
 #include "out/record_output.h"
 
 #include <stdbool.h>
@@ -21,8 +22,7 @@ struct outputs {
 	size_t open;
 };
 
-/* What the names of files are made of; `pid` as in %p. */
-struct name_facts;
+/* What names of files are made of; `pid`: %p. */
 void outputs__facts(struct name_facts *facts, pid_t pid);
 
 /* 0 or -errno, which has been told. Close in either case. */
