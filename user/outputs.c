@@ -78,6 +78,14 @@ bool outputs__record(const struct outputs *outputs)
 	return false;
 }
 
+bool outputs__want_profile(const struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->open; i++)
+		if (!is_record(outputs, i))
+			return true;
+	return false;
+}
+
 int outputs__start(struct outputs *outputs, const struct profile *profile, struct record_apart apart,
 		   struct sink **sinks)
 {

@@ -27,8 +27,9 @@ void outputs__facts(struct name_facts *facts, pid_t pid);
 
 /* 0 or -errno, which has been told. Close in either case. */
 int outputs__open(struct outputs *outputs, const struct options *options, const struct name_facts *facts);
-/* Is any of them a recording? */
+/* Is any of them a recording? Is there another one? */
 bool outputs__record(const struct outputs *outputs);
+bool outputs__want_profile(const struct outputs *outputs);
 /* Begin with recordings of samples of this profile. *sinks: a list, NULL if there are none. 0 or -ENOMEM. */
 int outputs__start(struct outputs *outputs, const struct profile *profile, struct record_apart apart,
 		   struct sink **sinks);

@@ -523,6 +523,27 @@ Test(record, rotated)
 	cr_expect_eq(sum.profile.duration_ns, 6 * PERIOD);
 }
 
+/* The profile begins anew, with other nodes for what it had: what is told goes on. */
+Test(record, renewed_profile)
+{
+	start((struct record_apart){0});
+	for (int i = 0; i < 3; i++) {
+		give(3 * i, &threads[0], "main", "work", 0);
+		give(3 * i + 1, &threads[1], i & 1 ? "pool" : "main", NULL, 0);
+		flush(3 * i + 2);
+		frame_table__free(&profile.frames);
+		profile.frames = (struct frame_table){0};
+		trie__free(&profile.trie);
+		cr_assert_eq(trie__init(&profile.trie, 100), 0);
+		made_add_frame(&profile, TRIE_ROOT, MADE_FRAME("another", "a.py", 1, 1));
+		recorder__sink(recorder)->renew(recorder__sink(recorder));
+	}
+	end();
+	cr_assert_eq(add(file.len), 0);
+	cr_expect_null(fault);
+	cr_expect_str_eq(summed(), "main (a.py:7) 2\nmain (a.py:7);work (b.py:70) 3\npool (a.py:7) 1\n");
+}
+
 /* So many threads that tables begin anew: they take no more memory than that. */
 Test(record, many_threads)
 {

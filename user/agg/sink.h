@@ -63,6 +63,8 @@ struct sink {
 	 * yet. */
 	void (*settle)(struct sink *sink, const uint64_t extra_ns[ESTIMATE_KINDS],
 		       const uint64_t exact_ns[ESTIMATE_KINDS]);
+	/* The profile begins anew, and its nodes are others; its metadata go on. */
+	void (*renew)(struct sink *sink);
 	/* To be called once a second or so, with the profile's account up to date: all is to be kept now. */
 	void (*flush)(struct sink *sink);
 	struct sink *next;

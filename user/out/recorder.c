@@ -241,7 +241,7 @@ static void prepare(struct recorder *recorder)
 	recorder->start_realtime_ns = profile->start_realtime_ns + recorder->before_ns;
 }
 
-/* It takes more memory than a recording should: all is told once more, as far as it is needed again. */
+/* All is told once more, as far as it is needed again. */
 static void begin_tables_anew(struct recorder *recorder)
 {
 	struct buf nothing = {0};
@@ -284,6 +284,14 @@ static void take(struct sink *sink, const struct sink_sample *sample)
 		add_pending(recorder, NULL, NULL);
 		hand_over(recorder);
 	}
+}
+
+static void renew(struct sink *sink)
+{
+	struct recorder *recorder = recorder_of(sink);
+
+	if (!recorder->err && !recorder->over && recorder->prepared)
+		begin_tables_anew(recorder);
 }
 
 static void settle(struct sink *sink, const uint64_t extra_ns[ESTIMATE_KINDS],
@@ -374,7 +382,7 @@ int recorder__new(struct recorder **out, const struct recorder_config *config)
 	*out = recorder;
 	if (!recorder)
 		return -ENOMEM;
-	recorder->sink = (struct sink){.take = take, .settle = settle, .flush = flush};
+	recorder->sink = (struct sink){.take = take, .settle = settle, .renew = renew, .flush = flush};
 	recorder->config = *config;
 	recorder_fail(recorder, chunk_writer__open(&recorder->chunks));
 	recorder_clear_tables(recorder);
