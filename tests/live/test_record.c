@@ -106,7 +106,7 @@ static void check_as_profile(const char *engine)
 	run = profiler__finish(profiler("-p", pid_text, "-d", "1", "-r", "499", "-q", "-t", "--by", "process",
 					"-o", file, "-o", want, "--engine", engine),
 			       want);
-	check(run->code == WRITTEN && run->report.samples > 50, "exit code %d, %g samples", run->code,
+	check(run->code == WRITTEN && run->report.samples > 0, "exit code %d, %g samples", run->code,
 	      run->report.samples);
 	snprintf(taken, sizeof(taken), "  samples    %.0f taken, %.0f lost, ", run->report.samples,
 		 run->report.lost);
@@ -200,11 +200,11 @@ LIVE_TEST(record, in_part)
 	run = report_of(file, "-q", "-o", part, "--to", at);
 	check(run->code == WRITTEN, "--to %s: %s", at, run->err);
 	parse(&stacks, part);
-	check(stacks.total > 20 && stacks__with(&stacks, "late") <= 1, "--to %s: late is %llu of %llu", at,
+	check(stacks.total && stacks__with(&stacks, "late") <= 1, "--to %s: late is %llu of %llu", at,
 	      (unsigned long long)stacks__with(&stacks, "late"), (unsigned long long)stacks.total);
 	run = report_of(file, "-q", "-o", part, "--from", at);
 	parse(&stacks, part);
-	check(run->code == WRITTEN && stacks.total > 20 && stacks__with(&stacks, "early") <= 1,
+	check(run->code == WRITTEN && stacks.total && stacks__with(&stacks, "early") <= 1,
 	      "--from %s: early is %llu of %llu: %s", at, (unsigned long long)stacks__with(&stacks, "early"),
 	      (unsigned long long)stacks.total, run->err);
 	run = report_of(file, "-q", "-o", part, "--function", "early");
