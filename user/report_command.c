@@ -90,6 +90,7 @@ static int open_file(const char *name)
 static const char *reason(int err)
 {
 	return err == -EINVAL	 ? "it is no recording (.pbp)"
+	       : err == -E2BIG	 ? "it has more in it than can be"
 	       : err == -ENOTSUP ? "it is a recording of another version of this program"
 				 : strerror(-err);
 }
@@ -162,7 +163,7 @@ static void add_part(const struct reading *reading, struct buf *out)
 
 	if (!is_part(filter))
 		return;
-	buf__addf(out, "  of which   a part of %" PRIu64 " samples:", reading->sum.all_samples);
+	buf__addf(out, "  part       of %" PRIu64 " samples:", reading->sum.all_samples);
 	if (filter->has_from)
 		buf__addf(out, " from %.3f s", (double)filter->from_ns / 1e9);
 	if (filter->has_to)

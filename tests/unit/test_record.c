@@ -11,6 +11,7 @@
 #include "out/writer.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -409,6 +410,32 @@ Test(record, hostile_texts)
 	cr_assert_eq(add(file.len), 0);
 	record_sum__finish(&sum);
 	cr_expect_str_eq(sum.profile.command, "a?[31m????b?");
+}
+
+/* Of weights nobody has to fear that they are more than a number holds, of one file or of all. */
+Test(record, huge_weights)
+{
+	struct sink_sample sample = {.time_ns = START,
+				     .node = made_add_frame(&profile, TRIE_ROOT, MADE_FRAME("a", "a.py", 7, 1)),
+				     .weight_ns = 1ull << 59};
+	int err = 0, files = 0;
+
+	start((struct record_apart){0});
+	recorder__sink(recorder)->take(recorder__sink(recorder), &sample);
+	recorder__sink(recorder)->take(recorder__sink(recorder), &sample);
+	end();
+	for (; !err && files < 100; files++)
+		err = add(file.len);
+	cr_expect(err == -E2BIG && files == 5, "%d after %d files", err, files);
+	reopen_sum();
+	recorder__free(recorder);
+	file.len = 0;
+	start((struct record_apart){0});
+	for (int i = 0; i < 3; i++)
+		recorder__sink(recorder)->take(recorder__sink(recorder), &sample);
+	end();
+	cr_assert_eq(add(file.len), 0);
+	cr_expect(fault && !sum.profile.samples);
 }
 
 /* Of kinds that are not known, as those of a newer program. */

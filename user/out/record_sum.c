@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define NODES_MAX (1u << 22)
+#define TOTAL_MAX (1ull << 62)
 
 /* The file that is being added. */
 struct record_sum_file {
@@ -258,7 +259,8 @@ static void pass_on(struct record_sum *sum, const struct record_sample *sample, 
 					      .root = strtab__get(strings, of_file->root)};
 		out.thread = &thread;
 	}
-	sum->sink->take(sum->sink, &out);
+	for (struct sink *sink = sum->sink; sink; sink = sink->next)
+		sink->take(sink, &out);
 }
 
 static int add_sample(struct record_sum *sum, struct record_sample *sample)
@@ -274,6 +276,10 @@ static int add_sample(struct record_sum *sum, struct record_sample *sample)
 		return 0;
 	if (sample->thread != RECORD_NONE)
 		root = sum->file->roots.items[sample->thread];
+	/* Of one file it cannot be more. */
+	sum->total_ns += sample->weight_ns;
+	if (sum->total_ns > TOTAL_MAX)
+		return -E2BIG;
 	node = place(sum, root, sample->node);
 	if (node == TRIE_FULL) {
 		node = sum->pruned;

@@ -34,7 +34,7 @@ struct record_sum {
 	 * nothing. */
 	int (*begin)(struct record_sum *sum, void *context);
 	void *context;
-	struct sink *sink; /* that gets what is shown, too; NULL: none */
+	struct sink *sink; /* list: they get what is shown, too; NULL: none */
 	/* of the files */
 	uint64_t files, all_samples;
 	uint32_t host;						   /* string */
@@ -44,7 +44,7 @@ struct record_sum {
 	struct account read, shown; /* what the files say; counts of what is shown */
 	uint64_t first_start_ns;    /* since 1970 */
 	uint64_t end_ns, last_ns;   /* since then: of the files, of the last sample */
-	uint64_t period_ns;
+	uint64_t period_ns, total_ns;
 	enum profile_unit unit;
 	const char *command; /* a string of the profile's */
 	uint32_t pruned;     /* node */
