@@ -240,6 +240,8 @@ static int record(struct options *options)
 
 	if (!open_outputs(&recording)) {
 		options->session.gives_samples = outputs__record(&recording.outputs);
+		options->session.no_profile = options->session.gives_samples && options->quiet &&
+					      !outputs__want_profile(&recording.outputs);
 		error = session__open(&recording.session, &options->session);
 		if (!error && start_records(&recording))
 			error = SESSION_FAILED;

@@ -168,7 +168,8 @@ static int take_option(struct options *options, int option, const char *value, c
 	case OPTION_ROTATE:
 		return parse_rotation(value, &options->rotation)
 			       ? bad_value("--rotate", value,
-					   "a size from 64k, such as 100M or 2G, or a time from 1 s, such as 10m or 1h")
+					   "a size from 64k, such as 100M or 2G, or a time from 1 s, such "
+					   "as 10m or 1h")
 			       : 0;
 	case OPTION_KEEP:
 		if (parse_number(value, 1, 1000000, &number))
@@ -422,7 +423,10 @@ static int check_option(const struct options *options, int option)
 static const struct {
 	const char *name;
 	enum command command;
-} COMMANDS[] = {{"record", COMMAND_RECORD}, {"dump", COMMAND_DUMP}, {"doctor", COMMAND_DOCTOR}, {"report", COMMAND_REPORT}};
+} COMMANDS[] = {{"record", COMMAND_RECORD},
+		{"report", COMMAND_REPORT},
+		{"dump", COMMAND_DUMP},
+		{"doctor", COMMAND_DOCTOR}};
 
 /* Whether the word is a command. */
 static bool take_command(struct options *options, const char *word)

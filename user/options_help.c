@@ -120,12 +120,12 @@ static const char HELP_HEAD[] =
 
 static const char HELP_TAIL[] =
 	"\n"
-	"SIGUSR1 writes the files with what there is so far. Exit codes: 0 profile\n"
-	"written, 1 failure or no samples, 2 usage, 3 no Python that can be profiled,\n"
-	"4 not permitted, 5 written, but some of what -s, -a, --cgroup or --container\n"
-	"found could not be profiled, or a recording is not whole. With a COMMAND: its\n"
-	"own, 128 + N if signal N killed it; 127 it was not found, 126 it could not be\n"
-	"run.\n";
+	"SIGUSR1 writes the files with what there is so far; without any, it prints the\n"
+	"table. Exit codes: 0 profile written, 1 failure or no samples, 2 usage, 3 no\n"
+	"Python that can be profiled, 4 not permitted, 5 written, but some of what -s,\n"
+	"-a, --cgroup or --container found could not be profiled, or a recording is not\n"
+	"whole. With a COMMAND: its own, 128 + N if signal N killed it; 127 it was not\n"
+	"found, 126 it could not be run.\n";
 
 void options__print_help(void)
 {

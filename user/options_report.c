@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The options of `report`: those that say what is written and printed are as for a run, and the others say what of
- * the recording is shown.
+ * The options of `report`: those that say what is written and printed are as for a run, and the others say
+ * what of the recording is shown.
  */
 #include "options_parts.h"
 
@@ -137,7 +137,8 @@ static int check(struct options *options)
 
 	if (!reading->files.len)
 		return refuse("which recording? report FILE.pbp (--help explains)");
-	if (reading->merged && (reading->apart.processes || reading->apart.containers || reading->apart.threads))
+	if (reading->merged &&
+	    (reading->apart.processes || reading->apart.containers || reading->apart.threads))
 		return refuse("--by merged: nothing is told apart then");
 	if (reading->from.kind == TIME_SINCE && reading->to.kind == TIME_SINCE &&
 	    reading->from.ns >= reading->to.ns)

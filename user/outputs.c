@@ -5,7 +5,6 @@
 #include "outputs.h"
 
 #include "base/log.h"
-#include "out/name.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -75,6 +74,14 @@ bool outputs__record(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->open; i++)
 		if (is_record(outputs, i))
+			return true;
+	return false;
+}
+
+bool outputs__want_profile(const struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->open; i++)
+		if (!is_record(outputs, i))
 			return true;
 	return false;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The files of the command line, every -o: opened before anything is sampled, so that what cannot be written is told
- * at once; written at the end and now and then, or, recordings, all the time.
+ * The files of the command line, every -o: opened before anything is sampled, so that what cannot be written
+ * is told at once; written at the end and now and then, or, recordings, all the time.
  */
 #pragma once
 
 #include "agg/profile.h"
 #include "options.h"
+#include "out/name.h"
 #include "out/record_output.h"
 
 #include <stdbool.h>
@@ -21,20 +22,20 @@ struct outputs {
 	size_t open;
 };
 
-/* What the names of files are made of; `pid` as in %p. */
-struct name_facts;
+/* What names of files are made of; `pid`: %p. */
 void outputs__facts(struct name_facts *facts, pid_t pid);
 
 /* 0 or -errno, which has been told. Close in either case. */
 int outputs__open(struct outputs *outputs, const struct options *options, const struct name_facts *facts);
-/* Is any of them a recording? */
+/* Is any of them a recording? Is there another one? */
 bool outputs__record(const struct outputs *outputs);
+bool outputs__want_profile(const struct outputs *outputs);
 /* Begin with recordings of samples of this profile. *sinks: a list, NULL if there are none. 0 or -ENOMEM. */
 int outputs__start(struct outputs *outputs, const struct profile *profile, struct record_apart apart,
 		   struct sink **sinks);
 /*
- * All files; the first error is returned, but every file is tried, and told of. A snapshot leaves out pipes and
- * devices, where one profile after the other would be read as one; recordings are up to date.
+ * All files; the first error is returned, but every file is tried, and told of. A snapshot leaves out pipes
+ * and devices, where one profile after the other would be read as one; recordings are up to date.
  */
 int outputs__write(struct outputs *outputs, const struct profile *profile, bool snapshot);
 /* Is there a file that a snapshot can be written into? */

@@ -89,7 +89,8 @@ static int open_file(const char *name)
 
 static const char *reason(int err)
 {
-	return err == -EINVAL	? "it is no recording (.pbp)"
+	return err == -EINVAL	 ? "it is no recording (.pbp)"
+	       : err == -E2BIG	 ? "it has more in it than can be"
 	       : err == -ENOTSUP ? "it is a recording of another version of this program"
 				 : strerror(-err);
 }
@@ -162,7 +163,7 @@ static void add_part(const struct reading *reading, struct buf *out)
 
 	if (!is_part(filter))
 		return;
-	buf__addf(out, "  of which   a part of %" PRIu64 " samples:", reading->sum.all_samples);
+	buf__addf(out, "  part       of %" PRIu64 " samples:", reading->sum.all_samples);
 	if (filter->has_from)
 		buf__addf(out, " from %.3f s", (double)filter->from_ns / 1e9);
 	if (filter->has_to)
@@ -191,7 +192,9 @@ static void add_samples(const struct reading *reading, struct buf *out)
 	const struct profile *profile = &reading->sum.profile;
 	const struct account *account = &profile->account;
 
-	buf__addf(out, "  samples    %" PRIu64 " taken, %" PRIu64 " lost%s, %" PRIu64 " truncated, %" PRIu64 " unverified",
+	buf__addf(out,
+		  "  samples    %" PRIu64 " taken, %" PRIu64 " lost%s, %" PRIu64 " truncated, %" PRIu64
+		  " unverified",
 		  profile->samples, account->lost,
 		  is_part(&reading->sum.filter) && account->lost ? " (of all)" : "", account->truncated,
 		  account->unverified);
@@ -238,7 +241,8 @@ static void add_state(const struct record_sum *sum, struct buf *out)
 
 	if (sum->on_cpu)
 		buf__addf(out,
-			  "  state      %.1f%% holding the GIL or attached, %.1f%% collecting garbage, %.1f%% with an "
+			  "  state      %.1f%% holding the GIL or attached, %.1f%% collecting garbage, "
+			  "%.1f%% with an "
 			  "exception set, %.1f%% in the kernel\n",
 			  (double)sum->attached / whole, (double)sum->collecting / whole,
 			  (double)sum->raising / whole, (double)sum->in_kernel / whole);
@@ -269,7 +273,8 @@ static int finish(struct reading *reading)
 	record_sum__finish(&reading->sum);
 	if (!profile->samples && !profile__total(profile)) {
 		print_account(reading);
-		log_err("no samples%s", is_part(&reading->sum.filter) ? " in that part of the recording" : "");
+		log_err("no samples%s",
+			is_part(&reading->sum.filter) ? " in that part of the recording" : "");
 		return EXIT_FAILED;
 	}
 	failed |= outputs__write(&reading->outputs, profile, false) != 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Recordings: any bytes behind the head of a file, and, since a check sum keeps those from getting far, any bytes as
- * the contents of chunks. Whatever is read can be added up and written.
+ * Recordings: any bytes behind the head of a file, and, since a check sum keeps those from getting far, any
+ * bytes as the contents of chunks. Whatever is read can be added up and written.
  */
 #include "fuzz.h"
 #include "out/record.h"
@@ -16,7 +16,8 @@ static int file_of(const void *head, size_t head_len, const void *rest, size_t l
 {
 	int fd = memfd_create("record", MFD_CLOEXEC);
 
-	check(fd >= 0 && write(fd, head, head_len) == (ssize_t)head_len && write(fd, rest, len) == (ssize_t)len);
+	check(fd >= 0 && write(fd, head, head_len) == (ssize_t)head_len);
+	check(write(fd, rest, len) == (ssize_t)len);
 	check(!lseek(fd, 0, SEEK_SET));
 	return fd;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Recordings: what was taken is read again, sample by sample and added up; a file that was cut off anywhere, or has a
- * wrong byte in it, is good up to there, and said not to be whole.
+ * Recordings: what was taken is read again, sample by sample and added up; a file that was cut off anywhere,
+ * or has a wrong byte in it, is good up to there, and said not to be whole.
  */
 #include "made.h"
 #include "out/record.h"
@@ -11,6 +11,7 @@
 #include "out/writer.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,8 @@ static void start(struct record_apart apart)
 }
 
 /* A sample of one or two frames, `at` periods after the start. */
-static void give(double at, const struct sink_thread *thread, const char *outer, const char *inner, uint32_t state)
+static void give(double at, const struct sink_thread *thread, const char *outer, const char *inner,
+		 uint32_t state)
 {
 	uint32_t node = made_add_frame(&profile, TRIE_ROOT, MADE_FRAME(outer, "a.py", 7, 1));
 	struct sink_sample sample = {.time_ns = (uint64_t)(START + at * PERIOD),
@@ -410,6 +412,32 @@ Test(record, hostile_texts)
 	cr_expect_str_eq(sum.profile.command, "a?[31m????b?");
 }
 
+/* Of weights nobody has to fear that they are more than a number holds, of one file or of all. */
+Test(record, huge_weights)
+{
+	struct sink_sample sample = {.time_ns = START,
+				     .node = made_add_frame(&profile, TRIE_ROOT, MADE_FRAME("a", "a.py", 7, 1)),
+				     .weight_ns = 1ull << 59};
+	int err = 0, files = 0;
+
+	start((struct record_apart){0});
+	recorder__sink(recorder)->take(recorder__sink(recorder), &sample);
+	recorder__sink(recorder)->take(recorder__sink(recorder), &sample);
+	end();
+	for (; !err && files < 100; files++)
+		err = add(file.len);
+	cr_expect(err == -E2BIG && files == 5, "%d after %d files", err, files);
+	reopen_sum();
+	recorder__free(recorder);
+	file.len = 0;
+	start((struct record_apart){0});
+	for (int i = 0; i < 3; i++)
+		recorder__sink(recorder)->take(recorder__sink(recorder), &sample);
+	end();
+	cr_assert_eq(add(file.len), 0);
+	cr_expect(fault && !sum.profile.samples);
+}
+
 /* Of kinds that are not known, as those of a newer program. */
 Test(record, unknown_chunks)
 {
@@ -520,6 +548,27 @@ Test(record, rotated)
 		cr_assert_eq(record_sum__add(&sum, fd_with(file.data + from, file_ends[i] - from), &fault), 0);
 	cr_expect_str_eq(summed(), "main (a.py:7);rest (b.py:70) 3\nmain (a.py:7);work (b.py:70) 3\n");
 	cr_expect_eq(sum.profile.duration_ns, 6 * PERIOD);
+}
+
+/* The profile begins anew, with other nodes for what it had: what is told goes on. */
+Test(record, renewed_profile)
+{
+	start((struct record_apart){0});
+	for (int i = 0; i < 3; i++) {
+		give(3 * i, &threads[0], "main", "work", 0);
+		give(3 * i + 1, &threads[1], i & 1 ? "pool" : "main", NULL, 0);
+		flush(3 * i + 2);
+		frame_table__free(&profile.frames);
+		profile.frames = (struct frame_table){0};
+		trie__free(&profile.trie);
+		cr_assert_eq(trie__init(&profile.trie, 100), 0);
+		made_add_frame(&profile, TRIE_ROOT, MADE_FRAME("another", "a.py", 1, 1));
+		recorder__sink(recorder)->renew(recorder__sink(recorder));
+	}
+	end();
+	cr_assert_eq(add(file.len), 0);
+	cr_expect_null(fault);
+	cr_expect_str_eq(summed(), "main (a.py:7) 2\nmain (a.py:7);work (b.py:70) 3\npool (a.py:7) 1\n");
 }
 
 /* So many threads that tables begin anew: they take no more memory than that. */

@@ -407,7 +407,7 @@ Test(symbolize, idle_waits_left_out, .init = start, .fini = stop)
 static struct taken {
 	struct sink_sample sample;
 	char thread[64], process[64];
-} taken[16];
+} taken[32];
 static size_t takes;
 static uint64_t settled[2][ESTIMATE_KINDS];
 
@@ -423,13 +423,55 @@ static void take_one(struct sink *sink, const struct sink_sample *sample)
 	}
 }
 
-static void take_settled(struct sink *sink, const uint64_t extra[ESTIMATE_KINDS], const uint64_t exact[ESTIMATE_KINDS])
+static void take_settled(struct sink *sink, const uint64_t extra[ESTIMATE_KINDS],
+			 const uint64_t exact[ESTIMATE_KINDS])
 {
 	memcpy(settled[0], extra, sizeof(settled[0]));
 	memcpy(settled[1], exact, sizeof(settled[1]));
 }
 
-static struct sink a_sink = {.take = take_one, .settle = take_settled};
+static size_t renewals;
+
+static void note_renewal(struct sink *sink)
+{
+	renewals++;
+}
+
+static struct sink a_sink = {.take = take_one, .settle = take_settled, .renew = note_renewal};
+
+/* Where nobody wants all of it, a profile that is full begins anew: later stacks are told as they are. */
+Test(symbolize, renewed, .fini = stop)
+{
+	start_with(8, false, false);
+	symbolizer.sink = &a_sink;
+	for (uint32_t round = 0; round < 3; round++) {
+		cr_expect(!symbolizer__is_profile_full(&symbolizer));
+		for (uint32_t code = 0; code < 5; code++) {
+			uint64_t id = 10 * round + code + 1;
+
+			send_code(code);
+			send_stack(id, frame_of(code, 0));
+			send_sample(id, frame_of(code, round));
+		}
+		flush();
+		cr_expect(symbolizer__is_profile_full(&symbolizer));
+		cr_expect_eq(symbolizer.counts.pruned, 0);
+		expect(round == 0   ? "f0 (app.py:1) 1\nf1 (app.py:101) 1\nf2 (app.py:201) 1\n"
+				      "f3 (app.py:301) 1\nf4 (app.py:401) 1\n"
+		       : round == 1 ? "f0 (app.py:2) 1\nf1 (app.py:102) 1\nf2 (app.py:202) 1\n"
+				      "f3 (app.py:302) 1\nf4 (app.py:402) 1\n"
+				    : "f0 (app.py:3) 1\nf1 (app.py:103) 1\nf2 (app.py:203) 1\n"
+				      "f3 (app.py:303) 1\nf4 (app.py:403) 1\n");
+		symbolizer__forget(&symbolizer, NULL);
+		code_cache__clear(&process->codes);
+		process->codes.code_type = CODE_TYPE;
+		hmap__clear(&process->lines);
+		cr_assert_eq(symbolizer__renew(&symbolizer), 0);
+		cr_expect_eq(renewals, round + 1);
+	}
+	cr_expect_eq(takes, 15);
+	cr_expect_eq(profile.samples, 15);
+}
 
 Test(symbolize, one_by_one, .init = start, .fini = stop)
 {

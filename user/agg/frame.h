@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The numbers are in recordings (out/record.h): append only. */
 enum frame_kind {
 	FRAME_PYTHON,	 /* a Python function at a line */
 	FRAME_SPECIAL,	 /* an annotation such as "[truncated]"; no file, as with the others: */
 	FRAME_PROCESS,	 /* the root of a process's stacks */
 	FRAME_THREAD,	 /* ... of a thread's */
 	FRAME_CONTAINER, /* ... of a container's, or of those that are in none */
+	FRAME_KINDS
 };
 
 struct frame {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where named samples go one by one, beside the profile that they are added up in: with their times, threads and
- * states. run/symbolize*.c gives them, run/session.c says when; out/recorder.h takes them.
+ * Where named samples go one by one, beside the profile that they are added up in: with their times, threads
+ * and states. run/symbolize*.c gives them, run/session.c says when; out/recorder.h takes them.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* struct sink_sample.state */
+/* struct sink_sample.state. They are in recordings (out/record.h): append only. */
 enum {
 	SINK_WAIT = 1 << 0,	 /* off the CPU; else on it */
 	SINK_CONTINUED = 1 << 1, /* goes on with the sample before it of its thread: not one more */
@@ -33,7 +33,7 @@ struct sink_process {
 	uint64_t key; /* no other one has it */
 	uint32_t pid;
 	const char *command;
-	const char *root;	 /* what stands above its stacks where processes are told apart ... */
+	const char *root;      /* what stands above its stacks where processes are told apart ... */
 	const char *container; /* ... and where containers are; "": they were not looked up */
 };
 
@@ -59,9 +59,12 @@ struct sink_sample {
 /* A list of them is one. */
 struct sink {
 	void (*take)(struct sink *sink, const struct sink_sample *sample);
-	/* What was `extra` since it was settled last: in sum it was that, and is this. Kinds that are 0: not yet. */
+	/* What was `extra` since it was settled last: in sum it was that, and is this. Kinds that are 0: not
+	 * yet. */
 	void (*settle)(struct sink *sink, const uint64_t extra_ns[ESTIMATE_KINDS],
 		       const uint64_t exact_ns[ESTIMATE_KINDS]);
+	/* The profile begins anew, and its nodes are others; its metadata go on. */
+	void (*renew)(struct sink *sink);
 	/* To be called once a second or so, with the profile's account up to date: all is to be kept now. */
 	void (*flush)(struct sink *sink);
 	struct sink *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A profile as a recording (out/record.h). Of what was added up the times are not known any more: all samples are
- * from the start. A run that is recorded writes its samples as they come instead (out/recorder.h).
+ * A profile as a recording (out/record.h). Of what was added up the times are not known any more: all samples
+ * are from the start. A run that is recorded writes its samples as they come instead (out/recorder.h).
  */
 #include "out/recorder.h"
 #include "out/writer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See record_chunks.h. Chunks are small, a second each, so they share one stream of deflate, whose window makes
- * names and numbers that come again cheap. So a chunk can be read only after those before it.
+ * See record_chunks.h. Chunks are small, a second each, so they share one stream of deflate, whose window
+ * makes names and numbers that come again cheap. So a chunk can be read only after those before it.
  */
 #include "out/record_chunks.h"
 
@@ -184,7 +184,8 @@ static const char *inflate_part(struct chunk_reader *reader, const uint8_t *byte
 	return (result == Z_OK || result == Z_BUF_ERROR) && !stream->avail_in ? NULL : damaged;
 }
 
-/* Kind and length: bytes of the two, 0 if there are not enough of them; SIZE_MAX for a length that cannot be. */
+/* Kind and length: bytes of the two, 0 if there are not enough of them; SIZE_MAX for a length that cannot be.
+ */
 static size_t parse_head(const struct chunk_reader *reader, size_t *length)
 {
 	const uint8_t *head = reader->packed + reader->from;

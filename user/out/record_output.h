@@ -25,7 +25,8 @@ struct record_output {
 
 /* The first file: as output__open. Close in either case. */
 int record_output__open(struct record_output *out, const char *name, const struct record_rotation *rotation);
-/* Begin: what is to be written where is the business of this module, the rest of `config` the caller's. 0 or -ENOMEM. */
+/* Begin: what is to be written where is the business of this module, the rest of `config` the caller's. 0 or
+ * -ENOMEM. */
 int record_output__start(struct record_output *out, struct recorder_config *config);
 /* All has been taken. 0 or -errno, of what was told on stderr before. */
 int record_output__end(struct record_output *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For record_reader.c (START HERE: samples, what is said of the run) and record_tables.c (what samples refer to) only.
+ * For record_reader.c (START HERE: samples, what is said of the run) and record_tables.c (what samples refer
+ * to) only.
  */
 #pragma once
 
@@ -14,9 +15,9 @@
 #include <stdint.h>
 
 /* More than any run has: a file with more of them is refused. */
-#define RECORD_NODES_MAX   (1u << 23)
+#define RECORD_NODES_MAX   (1u << 22)
 #define RECORD_FRAMES_MAX  (1u << 21)
-#define RECORD_STRINGS_MAX (512u << 20) /* bytes */
+#define RECORD_STRINGS_MAX (256u << 20) /* bytes */
 #define RECORD_OTHERS_MAX  (1u << 20)	/* processes, threads, contexts, each */
 #define RECORD_TOTAL_MAX   (1ull << 60) /* weight, ns */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See record_reader.h. A chunk of samples is taken apart as a whole, and its samples are handed out one by one. The
- * numbers of the file are those of its order; what they are in the profile is in record_tables.c.
+ * See record_reader.h. A chunk of samples is taken apart as a whole, and its samples are handed out one by
+ * one. The numbers of the file are those of its order; what they are in the profile is in record_tables.c.
  */
 #include "out/record_reader.h"
 
@@ -130,7 +130,7 @@ static void take_meta_pair(struct record_reader *reader, const char *name, size_
 	} else if (is(name, name_len, "period_ns")) {
 		profile->period_ns = number_in(value, len);
 	} else if (is(name, name_len, "start_ns")) {
-		profile->start_realtime_ns = number_in(value, len);
+		profile->start_realtime_ns = min_u64(number_in(value, len), INT64_MAX / 2);
 	} else if (is(name, name_len, "time_unit_ns")) {
 		reader->stream->unit_ns = number_in(value, len) ?: 1;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Reads a recording (out/record.h), sample after sample, in bounded memory. Files are anybody's: nothing in one is
- * taken for granted.
+ * Reads a recording (out/record.h), sample after sample, in bounded memory. Files are anybody's: nothing in
+ *one is taken for granted.
  *
  *	err = record_reader__open(&reader, fd, &profile);
  *	while (!err && record_reader__next(reader, &sample))
@@ -32,7 +32,8 @@ struct record_thread {
 };
 
 struct record_sample {
-	int64_t time_ns;    /* since the start: when it was taken; of a wait, when it, or this part of it, began */
+	int64_t time_ns; /* since the start: when it was taken; of a wait, when it, or this part of it, began
+			  */
 	uint64_t weight_ns; /* what it stands for */
 	uint64_t length_ns; /* of a wait; its weight is more if others were not walked. 0: it is no wait */
 	uint32_t thread;    /* index, RECORD_NONE: of none */
@@ -47,8 +48,8 @@ struct record_apart {
 
 struct record_reader {
 	/*
-	 * Borrowed. Its strings and frames are added to; its trie is not touched. What it says of the run, its
-	 * unit, period, command and account, is as far as it has been read; `samples` is the caller's.
+	 * Borrowed. Its strings and frames are added to; its trie is not touched. What it says of the run,
+	 * its unit, period, command and account, is as far as it has been read; `samples` is the caller's.
 	 */
 	struct profile *profile;
 	/* Paths of frames of the profile's table, without what stands above them (roots). Grows. */
@@ -61,14 +62,15 @@ struct record_reader {
 	uint64_t samples;  /* that were read, those that go on not counted */
 	uint64_t total_ns; /* ... and their weights */
 	bool ended;	   /* it is whole */
-	const char *fault; /* why it could not be read to its end; static; NULL: it could, or that is not known yet */
+	const char *fault; /* why it could not be read to its end; static; NULL: it could, or that is not
+			      known yet */
 	struct record_stream *stream; /* private */
 };
 
 /*
- * 0; -EINVAL: it is no recording; -ENOTSUP: of another version; -ENOMEM, -errno of read(). Reads from where the file
- * stands, a pipe too; takes the descriptor over. Several may follow one another into one profile, whose metadata are
- * then those of the last one.
+ * 0; -EINVAL: it is no recording; -ENOTSUP: of another version; -ENOMEM, -errno of read(). Reads from where
+ * the file stands, a pipe too; takes the descriptor over. Several may follow one another into one profile,
+ * whose metadata are then those of the last one.
  */
 int record_reader__open(struct record_reader **out, int fd, struct profile *profile);
 /* False at the end, or where the file is at fault. */

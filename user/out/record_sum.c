@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See record_sum.h. A stack of a file and what stands above it make a node of the profile, which is looked up once.
+ * See record_sum.h. A stack of a file and what stands above it make a node of the profile, which is looked up
+ * once.
  */
 #include "out/record_sum.h"
 
@@ -12,12 +13,14 @@
 #include <string.h>
 
 #define NODES_MAX (1u << 22)
+#define TOTAL_MAX (1ull << 62)
 
 /* The file that is being added. */
 struct record_sum_file {
 	struct record_reader *reader;
-	int64_t since_ns;    /* its start, since that of the first one */
-	VEC(uint32_t) roots; /* by thread: node of the profile that its stacks hang from; TRIE_FULL: not made yet */
+	int64_t since_ns; /* its start, since that of the first one */
+	VEC(uint32_t)
+	roots; /* by thread: node of the profile that its stacks hang from; TRIE_FULL: not made yet */
 	VEC(uint8_t) shown;  /* by thread: is it asked for? */
 	VEC(uint8_t) frames; /* by frame: is it the function that is asked for? */
 	VEC(uint8_t) stacks; /* by node of reader->stacks: has it that function on it? */
@@ -37,8 +40,8 @@ int record_sum__init(struct record_sum *sum)
 		return err;
 	frame.function = strtab__add(sum->profile.strings, text, sizeof(text) - 1);
 	/* Made first, so that it is there when the trie has become full. */
-	sum->pruned = trie__child(&sum->profile.trie, TRIE_ROOT,
-				  frame_table__add(&sum->profile.frames, &frame));
+	sum->pruned =
+		trie__child(&sum->profile.trie, TRIE_ROOT, frame_table__add(&sum->profile.frames, &frame));
 	return sum->pruned == TRIE_FULL ? -ENOMEM : 0;
 }
 
@@ -64,8 +67,8 @@ static uint32_t make_root(struct record_sum *sum, const struct record_thread *th
 	/* Both are told apart only by who writes profiles of several kinds. */
 	if (apart.containers && (process->container || !apart.processes))
 		node = child(sum, node, FRAME_CONTAINER,
-			     process->container ?: strtab__add(sum->profile.strings, unknown,
-							       sizeof(unknown) - 1));
+			     process->container
+				     ?: strtab__add(sum->profile.strings, unknown, sizeof(unknown) - 1));
 	else if (apart.processes)
 		node = child(sum, node, FRAME_PROCESS, process->root);
 	if (apart.threads)
@@ -130,8 +133,8 @@ static int look_at_stacks(struct record_sum *sum)
 	for (size_t i = file->stacks.len; i < stacks->nodes.len && !err; i++) {
 		const struct trie_node *node = &stacks->nodes.items[i];
 
-		err = vec__push(&file->stacks, i && (file->stacks.items[node->parent] ||
-						     file->frames.items[node->frame]));
+		err = vec__push(&file->stacks,
+				i && (file->stacks.items[node->parent] || file->frames.items[node->frame]));
 	}
 	return err;
 }
@@ -166,8 +169,7 @@ static bool cut(const struct record_sum *sum, struct record_sample *sample)
 		return from == sample->time_ns && (!filter->has_to || from < filter->to_ns);
 	if (from >= to)
 		return false;
-	sample->weight_ns =
-		(uint64_t)((unsigned __int128)sample->weight_ns * (uint64_t)(to - from) / length);
+	sample->weight_ns = (uint64_t)((unsigned __int128)sample->weight_ns * (uint64_t)(to - from) / length);
 	sample->length_ns = (uint64_t)(to - from);
 	sample->time_ns = from;
 	return true;
@@ -257,7 +259,8 @@ static void pass_on(struct record_sum *sum, const struct record_sample *sample, 
 					      .root = strtab__get(strings, of_file->root)};
 		out.thread = &thread;
 	}
-	sum->sink->take(sum->sink, &out);
+	for (struct sink *sink = sum->sink; sink; sink = sink->next)
+		sink->take(sink, &out);
 }
 
 static int add_sample(struct record_sum *sum, struct record_sample *sample)
@@ -273,6 +276,10 @@ static int add_sample(struct record_sum *sum, struct record_sample *sample)
 		return 0;
 	if (sample->thread != RECORD_NONE)
 		root = sum->file->roots.items[sample->thread];
+	/* Of one file it cannot be more. */
+	sum->total_ns += sample->weight_ns;
+	if (sum->total_ns > TOTAL_MAX)
+		return -E2BIG;
 	node = place(sum, root, sample->node);
 	if (node == TRIE_FULL) {
 		node = sum->pruned;
@@ -288,8 +295,8 @@ static int add_sample(struct record_sum *sum, struct record_sample *sample)
 /* --- files --- */
 
 #define COUNTED(X)                                                                                           \
-	X(truncated) X(unverified) X(without_python) X(code_freed) X(exited) X(line_approximate)             \
-		X(beyond_size_limit)
+	X(truncated)                                                                                         \
+	X(unverified) X(without_python) X(code_freed) X(exited) X(line_approximate) X(beyond_size_limit)
 
 /* The profile's metadata are those of the file, now that it has been read. */
 static void add_account(struct record_sum *sum)
@@ -378,7 +385,8 @@ void record_sum__finish(struct record_sum *sum)
 {
 	const struct record_filter *filter = &sum->filter;
 	struct profile *profile = &sum->profile;
-	bool is_part = filter->has_from || filter->has_to || filter->pid || filter->thread || filter->function;
+	bool is_part =
+		filter->has_from || filter->has_to || filter->pid || filter->thread || filter->function;
 	uint64_t from_ns = 0, to_ns = max_u64(sum->end_ns, sum->last_ns);
 
 	profile->account = sum->shown;

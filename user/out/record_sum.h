@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Recordings added up to a profile, as a whole or in part: a span of time, a thread, a process, a function. Of the
- * files of one run that was written into several, in their order.
+ * Recordings added up to a profile, as a whole or in part: a span of time, a thread, a process, a function.
+ * Of the files of one run that was written into several, in their order.
  */
 #pragma once
 
@@ -20,7 +20,8 @@ struct record_filter {
 	int64_t from_ns, to_ns; /* since the start of the first file; `to` is not in it */
 	uint32_t pid;		/* 0: any */
 	const char *thread;	/* a tid, or a pattern of a shell that the name is; NULL: any */
-	const char *function;	/* ... that a function on the stack is, or the last part of its name is; NULL: any */
+	const char *function;	/* ... that a function on the stack is, or the last part of its name is; NULL:
+				   any */
 };
 
 struct record_sum {
@@ -29,20 +30,21 @@ struct record_sum {
 	bool apart_is_set; /* else it is as it was recorded */
 	bool adds_threads; /* ... and they are told apart as well */
 	struct record_apart apart;
-	/* Called when what the first file says of its run is known in `profile`, before its samples; NULL: nothing. */
+	/* Called when what the first file says of its run is known in `profile`, before its samples; NULL:
+	 * nothing. */
 	int (*begin)(struct record_sum *sum, void *context);
 	void *context;
-	struct sink *sink; /* that gets what is shown, too; NULL: none */
+	struct sink *sink; /* list: they get what is shown, too; NULL: none */
 	/* of the files */
 	uint64_t files, all_samples;
-	uint32_t host; /* string */
-	bool cut_off;  /* one of them is not whole */
+	uint32_t host;						   /* string */
+	bool cut_off;						   /* one of them is not whole */
 	uint64_t on_cpu, attached, collecting, raising, in_kernel; /* of what is shown */
 	/* private */
-	struct account read, shown;	/* what the files say; counts of what is shown */
-	uint64_t first_start_ns;	/* since 1970 */
-	uint64_t end_ns, last_ns;	/* since then: of the files, of the last sample */
-	uint64_t period_ns;
+	struct account read, shown; /* what the files say; counts of what is shown */
+	uint64_t first_start_ns;    /* since 1970 */
+	uint64_t end_ns, last_ns;   /* since then: of the files, of the last sample */
+	uint64_t period_ns, total_ns;
 	enum profile_unit unit;
 	const char *command; /* a string of the profile's */
 	uint32_t pruned;     /* node */
@@ -52,8 +54,8 @@ struct record_sum {
 /* 0 or -ENOMEM; free in either case. The filter, what is apart and the sink are set by the caller then. */
 int record_sum__init(struct record_sum *sum);
 /*
- * Adds a file; takes the descriptor over. 0, or -errno as record_reader__open or of `begin`. *fault: why not all of it could be
- * read, static, NULL if it could.
+ * Adds a file; takes the descriptor over. 0, or -errno as record_reader__open or of `begin`. *fault: why not
+ * all of it could be read, static, NULL if it could.
  */
 int record_sum__add(struct record_sum *sum, int fd, const char **fault);
 /* After the last one: the metadata of what is shown. */

@@ -66,11 +66,10 @@ static int take_frame(struct record_reader *reader, struct record_bytes *bytes)
 		frame.first_line = (uint32_t)first_line;
 		frame.line = bytes->bad ? 0 : (uint32_t)((int64_t)first_line + line);
 	}
-	/* Others stand above stacks, and are not in them. */
-	bytes->bad |= (frame.kind != FRAME_PYTHON && frame.kind != FRAME_SPECIAL) ||
-		      kind >= RECORD_FRAME_WAIT << 1;
-	bytes->bad |= (frame.wait && frame.kind != FRAME_SPECIAL) ||
-		      (frame.approximate && frame.kind != FRAME_PYTHON);
+	/* What stands above stacks is not in them. */
+	bytes->bad |= kind >= RECORD_FRAME_WAIT << 1 || frame.kind >= FRAME_KINDS || frame__is_root(&frame);
+	bytes->bad |= frame.wait && frame.kind != FRAME_SPECIAL;
+	bytes->bad |= frame.approximate && frame.kind != FRAME_PYTHON;
 	if (bytes->bad)
 		return 0;
 	if (table->frames.len >= RECORD_FRAMES_MAX)

@@ -15,9 +15,9 @@
 
 #define SAMPLES_MAX  16384 /* of a chunk: 60 bytes each at most */
 #define PENDING_MAX  (1u << 16)
-#define CONTEXTS_MAX (1u << 17)	   /* of a file, threads as well: then all tables begin anew */
-#define UNIT_NS_MAX  10000	   /* of times ... */
-#define UNITS	     1000	   /* ... and so many of them a period at least */
+#define CONTEXTS_MAX (1u << 17)	    /* of a file, threads as well: then all tables begin anew */
+#define UNIT_NS_MAX  10000	    /* of times ... */
+#define UNITS	     1000	    /* ... and so many of them a period at least */
 #define ACCOUNT_NS   10000000000ull /* between accounts in which nothing but times has changed */
 
 void recorder_fail(struct recorder *recorder, int err)
@@ -46,7 +46,8 @@ static void hand_over(struct recorder *recorder)
 
 	recorder_fail(recorder, out->err);
 	if (!recorder->err && out->len)
-		recorder_fail(recorder, recorder->config.write(recorder->config.context, out->data, out->len));
+		recorder_fail(recorder,
+			      recorder->config.write(recorder->config.context, out->data, out->len));
 	recorder->bytes += out->len;
 	out->len = 0;
 }
@@ -143,7 +144,8 @@ uint64_t recorder_fold(int64_t value)
 }
 
 /* The two ways to tell times; which is shorter depends on whether threads run by turns or at once. */
-static void add_times(struct recorder *recorder, const struct recorder_sample *items, size_t count, int64_t period)
+static void add_times(struct recorder *recorder, const struct recorder_sample *items, size_t count,
+		      int64_t period)
 {
 	struct buf *by_thread = &recorder->other_times, *in_order = &recorder->times;
 
@@ -240,7 +242,7 @@ static void prepare(struct recorder *recorder)
 	recorder->start_realtime_ns = profile->start_realtime_ns + recorder->before_ns;
 }
 
-/* It takes more memory than a recording should: all is told once more, as far as it is needed again. */
+/* All is told once more, as far as it is needed again. */
 static void begin_tables_anew(struct recorder *recorder)
 {
 	struct buf nothing = {0};
@@ -258,9 +260,8 @@ static struct recorder *recorder_of(struct sink *sink)
 static void take(struct sink *sink, const struct sink_sample *sample)
 {
 	struct recorder *recorder = recorder_of(sink);
-	struct recorder_sample item = {.kind = (uint8_t)sample->kind,
-				       .weight_ns = sample->weight_ns,
-				       .extra_ns = sample->extra_ns};
+	struct recorder_sample item = {
+		.kind = (uint8_t)sample->kind, .weight_ns = sample->weight_ns, .extra_ns = sample->extra_ns};
 
 	if (recorder->err || recorder->over)
 		return;
@@ -269,13 +270,14 @@ static void take(struct sink *sink, const struct sink_sample *sample)
 	if (recorder->contexts.len >= CONTEXTS_MAX || recorder->threads.len >= CONTEXTS_MAX)
 		begin_tables_anew(recorder);
 	if (sample->time_ns)
-		recorder->newest = (int64_t)(sample->time_ns - recorder->start_ns) / (int64_t)recorder->unit_ns;
+		recorder->newest =
+			(int64_t)(sample->time_ns - recorder->start_ns) / (int64_t)recorder->unit_ns;
 	item.time = recorder->newest;
 	item.stack = recorder_tell_stack(recorder, sample->node);
 	item.thread = sample->thread ? recorder_tell_thread(recorder, sample->thread) + 1 : 0;
-	item.share = sample->extra_ns ? RECORD_SHARE_EXTRA
+	item.share = sample->extra_ns						? RECORD_SHARE_EXTRA
 		     : sample->weight_ns != recorder->config.profile->period_ns ? RECORD_SHARE_WEIGHT
-										 : RECORD_SHARE_PERIOD;
+										: RECORD_SHARE_PERIOD;
 	item.context = recorder_tell_context(recorder, item.thread, sample->state, item.share);
 	recorder_fail(recorder, vec__push(&recorder->pending, item));
 	recorder->samples += !(sample->state & SINK_CONTINUED);
@@ -283,6 +285,14 @@ static void take(struct sink *sink, const struct sink_sample *sample)
 		add_pending(recorder, NULL, NULL);
 		hand_over(recorder);
 	}
+}
+
+static void renew(struct sink *sink)
+{
+	struct recorder *recorder = recorder_of(sink);
+
+	if (!recorder->err && !recorder->over && recorder->prepared)
+		begin_tables_anew(recorder);
 }
 
 static void settle(struct sink *sink, const uint64_t extra_ns[ESTIMATE_KINDS],
@@ -373,7 +383,7 @@ int recorder__new(struct recorder **out, const struct recorder_config *config)
 	*out = recorder;
 	if (!recorder)
 		return -ENOMEM;
-	recorder->sink = (struct sink){.take = take, .settle = settle, .flush = flush};
+	recorder->sink = (struct sink){.take = take, .settle = settle, .renew = renew, .flush = flush};
 	recorder->config = *config;
 	recorder_fail(recorder, chunk_writer__open(&recorder->chunks));
 	recorder_clear_tables(recorder);

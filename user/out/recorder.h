@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Writes a recording (out/record.h) while it is sampled: a sink. What has been flushed is in the file, so that
- * whatever happens to the program, that much can be read.
+ * Writes a recording (out/record.h) while it is sampled: a sink. What has been flushed is in the file, so
+ * that whatever happens to the program, that much can be read.
  */
 #pragma once
 
@@ -15,12 +15,14 @@
 struct recorder;
 
 struct recorder_config {
-	const struct profile *profile; /* that the samples' nodes are of; borrowed; its metadata are written */
+	const struct profile
+		*profile; /* that the samples' nodes are of; borrowed; its metadata are written */
 	const char *host;
 	struct record_apart apart;
 	/* All that is written, in order. 0 or -errno, after which nothing more comes. */
 	int (*write)(void *context, const void *bytes, size_t len);
-	/* A file that is as large or long as that is ended, and another one begun, with its first bytes. 0: any. */
+	/* A file that is as large or long as that is ended, and another one begun, with its first bytes. 0:
+	 * any. */
 	uint64_t rotate_bytes, rotate_ns;
 	int (*next)(void *context); /* the file is whole, and another one comes. 0 or -errno */
 	void *context;

@@ -33,10 +33,11 @@ struct recorder {
 	struct chunk_writer chunks;
 	struct buf tables;
 	/* of this file: */
-	struct recorder_numbers strings, frames, nodes, stacks; /* nodes: of the profile -> of `paths`; stacks: of these */
-	struct trie paths; /* as the file has them: without roots */
+	struct recorder_numbers strings, frames, nodes,
+		stacks;				  /* nodes: of the profile -> of `paths`; stacks: of these */
+	struct trie paths;			  /* as the file has them: without roots */
 	struct hmap processes, threads, contexts; /* key -> number */
-	VEC(int64_t) thread_times;		/* of the last sample of a thread + 1, in units */
+	VEC(int64_t) thread_times;		  /* of the last sample of a thread + 1, in units */
 	VEC(uint32_t) way;
 	VEC(struct recorder_sample) pending;
 	struct buf columns, times, other_times; /* being made */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See recorder_parts.h. What the profile has under an id is told the first time that a sample needs it, and has a
- * number of this file from then on.
+ * See recorder_parts.h. What the profile has under an id is told the first time that a sample needs it, and
+ * has a number of this file from then on.
  */
 #include "base/utf8.h"
 #include "out/protobuf.h"
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define TEXT_MAX   (128u << 10)		   /* what is longer is cut */
+#define TEXT_MAX   (128u << 10)		  /* what is longer is cut */
 #define TABLES_MAX (RECORD_CHUNK_MAX / 2) /* of a chunk: one more entry fits */
 
 void recorder_add_text(struct buf *buf, const char *text, size_t len)
@@ -67,7 +67,8 @@ static uint32_t tell_string(struct recorder *recorder, uint32_t id)
 	if (!id)
 		return 0;
 	if (!*number) {
-		recorder_add_text(entry(recorder, RECORD_STRING), strtab__get(strings, id), strtab__len(strings, id));
+		recorder_add_text(entry(recorder, RECORD_STRING), strtab__get(strings, id),
+				  strtab__len(strings, id));
 		*number = ++recorder->strings.count;
 	}
 	return *number;
@@ -202,8 +203,8 @@ uint32_t recorder_tell_thread(struct recorder *recorder, const struct sink_threa
 uint32_t recorder_tell_context(struct recorder *recorder, uint32_t thread, uint32_t state, uint8_t share)
 {
 	bool is_new;
-	uint32_t number = keep(recorder, &recorder->contexts,
-			       (uint64_t)thread << 32 | state << 8 | share, &is_new);
+	uint32_t number =
+		keep(recorder, &recorder->contexts, (uint64_t)thread << 32 | state << 8 | share, &is_new);
 	struct buf *buf;
 
 	if (is_new) {

@@ -209,6 +209,20 @@ static void flush_sinks(struct session *session, uint64_t now)
 	session->flush_ns = done + max_u64(FLUSH_NS, (done - now) * FLUSH_SHARE);
 }
 
+/* The sums of a profile of time are told in the end report. */
+static bool may_renew(const struct session *session)
+{
+	return session->config.no_profile && session->config.mode == ENGINE_CPU;
+}
+
+/* What has been given away is no one's business any more; so a recording can go on for ever. */
+static void renew_profile(struct session *session, uint64_t now)
+{
+	flush_caches(session);
+	flush_sinks(session, now);
+	session->err = session->err ?: symbolizer__renew(&session->symbolizer);
+}
+
 void session__give_samples(struct session *session, struct sink *sinks)
 {
 	session->symbolizer.sink = sinks;
@@ -362,6 +376,8 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 			refresh_scope(session, now);
 		if (symbolizer__is_full(&session->symbolizer))
 			flush_caches(session);
+		if (may_renew(session) && symbolizer__is_profile_full(&session->symbolizer))
+			renew_profile(session, now_ns());
 		if (now >= session->flush_ns)
 			flush_sinks(session, now);
 		if (session->config.progress && now >= session->progress_ns)

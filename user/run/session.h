@@ -46,7 +46,8 @@ struct session_config {
 	enum sampler_program program;
 	bool no_slot; /* find thread states by their lists only */
 	bool by_thread;
-	bool gives_samples; /* session__give_samples will be called */
+	bool gives_samples; /* session__give_samples will be called ... */
+	bool no_profile;    /* ... and nobody wants the profile as a whole: it may be of the last samples only */
 	bool blocking;	   /* readv: stop threads while they are read */
 	bool frame_marker; /* readv: use the frame marker of 3.15 */
 	bool stats;	   /* the report tells of reads and caches */

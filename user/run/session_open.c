@@ -83,7 +83,8 @@ static enum session_error open_basics(struct session *session)
 	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (session->epoll_fd < 0 || profile__init(&session->profile, TRIE_NODES_MAX) ||
 	    symbolizer__init(&session->symbolizer, &session->profile, &follower->processes,
-			     by_process(session), session->config.by_thread) ||
+			     by_process(session) && !session->config.no_profile,
+			     session->config.by_thread && !session->config.no_profile) ||
 	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
 		return SESSION_FAILED;
 	session->symbolizer.hide_idle = session->config.hide_idle;
@@ -109,7 +110,8 @@ static enum session_error open_basics(struct session *session)
 	follower->symbolizer = &session->symbolizer;
 	follower->strings = session->profile.strings;
 	follower->epoll_fd = session->epoll_fd;
-	session->symbolizer.by_container = session->config.by == SESSION_BY_CONTAINER;
+	session->symbolizer.by_container =
+		session->config.by == SESSION_BY_CONTAINER && !session->config.no_profile;
 	session->symbolizer.knows_containers = tells_containers(session);
 	return SESSION_OK;
 }

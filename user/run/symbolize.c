@@ -31,12 +31,11 @@ uint32_t symbolize_special(struct symbolizer *symbolizer, const char *text)
 	return symbolize_frame_named(symbolizer, FRAME_SPECIAL, text);
 }
 
-int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, struct processes *processes,
-		     bool by_process, bool by_thread)
+/* 0 or -ENOMEM. */
+static int make_special_frames(struct symbolizer *symbolizer)
 {
-	*symbolizer = (struct symbolizer){
-		.profile = profile, .processes = processes, .by_process = by_process, .by_thread = by_thread};
-	thread_namer__init(&symbolizer->namer, profile->strings, NULL);
+	struct profile *profile = symbolizer->profile;
+
 	symbolizer->no_python = symbolize_special(symbolizer, "[no Python frames]");
 	symbolizer->unverified = symbolize_special(symbolizer, "[callers not verified]");
 	symbolizer->truncated = symbolize_special(symbolizer, "[truncated]");
@@ -48,6 +47,15 @@ int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, str
 	symbolizer->beyond = symbolize_special(symbolizer, "[beyond the profile's size limit]");
 	symbolizer->pruned = trie__child(&profile->trie, TRIE_ROOT, symbolizer->beyond);
 	return symbolizer->beyond == UINT32_MAX || symbolizer->pruned == TRIE_FULL ? -ENOMEM : 0;
+}
+
+int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, struct processes *processes,
+		     bool by_process, bool by_thread)
+{
+	*symbolizer = (struct symbolizer){
+		.profile = profile, .processes = processes, .by_process = by_process, .by_thread = by_thread};
+	thread_namer__init(&symbolizer->namer, profile->strings, NULL);
+	return make_special_frames(symbolizer);
 }
 
 static struct stack *find_stack(const struct symbolizer *symbolizer, uint64_t id)
@@ -373,6 +381,31 @@ void symbolizer__forget(struct symbolizer *symbolizer, const struct process *onl
 		return;
 	symbolizer->codes_full &= only != NULL;
 	forget_stacks(symbolizer, !only, only);
+}
+
+bool symbolizer__is_profile_full(const struct symbolizer *symbolizer)
+{
+	const struct profile *profile = symbolizer->profile;
+
+	return profile->trie.nodes.len > profile->trie.max_nodes / 4 * 3 ||
+	       profile->frames.frames.len > SYMBOLIZE_FRAMES_MAX / 4 * 3;
+}
+
+int symbolizer__renew(struct symbolizer *symbolizer)
+{
+	struct profile *profile = symbolizer->profile;
+	uint32_t max_nodes = profile->trie.max_nodes;
+	int err;
+
+	hmap__clear(&symbolizer->roots);
+	hmap__clear(&symbolizer->wait_frames);
+	frame_table__free(&profile->frames);
+	profile->frames = (struct frame_table){0};
+	trie__free(&profile->trie);
+	err = trie__init(&profile->trie, max_nodes) ?: make_special_frames(symbolizer);
+	for (struct sink *sink = symbolizer->sink; sink; sink = sink->next)
+		sink->renew(sink);
+	return err;
 }
 
 void symbolizer__forget_over(struct symbolizer *symbolizer)

@@ -145,8 +145,8 @@ int symbolizer__take_share(struct symbolizer *symbolizer, const struct pbp_sampl
 bool symbolizer__has_stack(const struct symbolizer *symbolizer, uint64_t id);
 
 /*
- * Share out what is known in sum only: by kind, since the beginning. Of what there was no sample yet, there may still
- * be one, unless it is the `last` time.
+ * Share out what is known in sum only: by kind, since the beginning. Of what there was no sample yet, there may
+ * still be one, unless it is the `last` time.
  */
 void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], bool last);
 
@@ -163,6 +163,12 @@ bool symbolizer__is_full(const struct symbolizer *symbolizer);
 void symbolizer__forget(struct symbolizer *symbolizer, const struct process *only); /* NULL: all */
 /* ... those of all processes that are over. */
 void symbolizer__forget_over(struct symbolizer *symbolizer);
+/*
+ * Is the profile near to its bounds? If nobody wants it as a whole, it can begin anew, when all has been settled and
+ * forgotten, the process's lines and code objects as well. 0 or -ENOMEM.
+ */
+bool symbolizer__is_profile_full(const struct symbolizer *symbolizer);
+int symbolizer__renew(struct symbolizer *symbolizer);
 
 /*
  * A process that was found is Python: what was sampled of it before joins the profile. Of one that is not, it

@@ -79,5 +79,6 @@ void symbolize_give(struct symbolizer *symbolizer, const struct process *process
 		    const struct named_thread *thread, const struct pbp_sample *sample,
 		    const struct sample_share *share, uint32_t node, const struct symbolize_counts *before);
 /* Extras were settled as that; of some there was no sample, so that they belong to no thread. */
-void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], uint32_t rest);
+void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS],
+			    uint32_t rest);
 void symbolize_forget_threads(struct symbolizer *symbolizer);

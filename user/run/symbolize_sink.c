@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See symbolize_parts.h. Samples one by one, for whoever wants them so (agg/sink.h). Nothing is done here where
- * nobody does.
+ * See symbolize_parts.h. Samples one by one, for whoever wants them so (agg/sink.h). Nothing is done here
+ * where nobody does.
  */
 #include "run/symbolize_parts.h"
 
@@ -163,7 +163,8 @@ void symbolize_give(struct symbolizer *symbolizer, const struct process *process
 	take_all(symbolizer, &out);
 }
 
-void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], uint32_t rest)
+void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS],
+			    uint32_t rest)
 {
 	const struct estimate *estimate = &symbolizer->estimate;
 	uint64_t due_ns[ESTIMATE_KINDS];
