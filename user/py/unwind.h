@@ -83,7 +83,7 @@ struct thread_stack {
 	bool same;		      /* frames are those of the reading before, but for the leaf's instr */
 	bool truncated;
 	uint32_t moved; /* callers whose line could not be told (PBP_FRAME_MOVED) */
-	uint32_t flags; /* PBP_SAMPLE_ATTACHED, _GC, _RAISING, _JIT */
+	uint32_t flags; /* PBP_SAMPLE_ATTACHED, _GC, _RAISING, _JIT, _SUSPENDED */
 	uint64_t generation;
 	py_addr current_frame;
 	uint8_t state[UNWIND_THREAD_BYTES]; /* the thread state's own bytes, unwinder->thread_bytes of them */
