@@ -77,6 +77,9 @@ Test(options, modes)
 	cr_expect(options.session.mode == ENGINE_OFFCPU && !options.session.hide_idle);
 	expect_good("--idle=hide --mode wall -a");
 	cr_expect(options.session.mode == ENGINE_WALL && options.session.hide_idle);
+	expect_good("-p 1 --mode gil");
+	cr_expect_eq(options.session.mode, ENGINE_GIL);
+	expect_bad("-p 1 --mode gil --idle=hide");
 	expect_bad("-p 1 --mode Wall");
 	expect_bad("-p 1 --mode");
 	expect_bad("-p 1 --mode wall --idle maybe");

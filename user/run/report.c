@@ -53,7 +53,8 @@ uint64_t report__not_python(const struct report *report)
 
 uint64_t report__on_cpu(const struct report *report)
 {
-	return report->counts.samples - report->counts.waits + report__lost(report) - report->waits.lost;
+	return report->counts.samples - report->counts.waits + report->counts.hidden + report__lost(report) -
+	       report->waits.lost;
 }
 
 uint64_t report__without_python(const struct report *report)
@@ -494,6 +495,15 @@ void report__explain_empty(const struct report *report, struct buf *out)
 		buf__adds(out, "no waits: no thread of ");
 		format_targets(report, out);
 		buf__addf(out, " was off the CPU in %.2f s", report->wall_ns / 1e9);
+		return;
+	}
+	if (report->gil) {
+		buf__adds(out, "no samples: no thread of ");
+		format_targets(report, out);
+		buf__addf(out, " held a GIL or waited for one in %.2f s%s", report->wall_ns / 1e9,
+			  count_free_threaded(report)
+				  ? "; free-threaded builds have none, and no stop-the-world pause was seen"
+				  : "");
 		return;
 	}
 	if (report->process_count == 1 && was_always_halted(report)) {

@@ -33,6 +33,7 @@ struct report_waits {
 struct report {
 	enum engine_mode mode;
 	const struct profile *profile; /* borrowed; NULL if it is of CPU time */
+	const struct gil *gil;	       /* borrowed; NULL if it is not of GILs */
 	struct report_waits waits;
 	bool hides_idle;
 	struct process *const *processes; /* borrowed */
@@ -86,6 +87,9 @@ void report__format_json(const struct report *report, struct buf *out);
 void report_format_time_head(const struct report *report, struct buf *out);
 void report_format_time(const struct report *report, struct buf *out);
 void report_format_time_json(const struct report *report, struct buf *out);
+/* ... and of GILs. */
+void report_format_gil(const struct report *report, struct buf *out);
+void report_format_gil_json(const struct report *report, struct buf *out);
 
 uint64_t report__lost(const struct report *report);
 uint64_t report__without_python(const struct report *report);

@@ -240,6 +240,7 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 	struct process *process = processes__find(symbolizer->processes, sample->tgid);
 	struct stack *stack = sample->stack_id ? find_stack(symbolizer, sample->stack_id) : NULL;
 	const struct symbolize_counts before = symbolizer->counts;
+	struct sample_share given = *share;
 	uint32_t node;
 
 	if (!process)
@@ -253,12 +254,8 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 		symbolizer->counts.unknown_stack++;
 		return;
 	}
-	if (symbolize_is_hidden(symbolizer, stack, share)) {
-		symbolizer->counts.hidden_ns += share->time_ns;
-		if (share->extra_ns)
-			estimate__add(&symbolizer->estimate, ESTIMATE_HIDDEN, share->kind, share->extra_ns);
+	if (symbolize_hide(symbolizer, process, stack, sample, share))
 		return;
-	}
 	symbolize_begin(symbolizer, process);
 	count_state(&symbolizer->counts, sample, share->reason != WAIT_NONE);
 	node = symbolize_root(symbolizer, process, sample);
@@ -268,8 +265,8 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 		node = symbolizer->pruned;
 		symbolizer->counts.pruned++;
 	}
-	node = symbolize_add_share(symbolizer, node, share);
-	symbolize_give(symbolizer, process, sample, share, node, &before);
+	node = symbolize_add_share(symbolizer, process, node, sample, &given);
+	symbolize_give(symbolizer, process, sample, &given, node, &before);
 	if (share->counted)
 		symbolizer->counts = before; /* it has been, with its first share */
 	symbolizer->profile->samples += !share->counted;

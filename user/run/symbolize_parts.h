@@ -58,11 +58,12 @@ uint32_t symbolize_tail(struct symbolizer *symbolizer, const struct stack *stack
 
 /* --- symbolize_share.c --- */
 
-/* Is it left out of the profile? `stack` may be NULL. */
-bool symbolize_is_hidden(const struct symbolizer *symbolizer, struct stack *stack,
-			 const struct sample_share *share);
-/* The node that it was added to. */
-uint32_t symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const struct sample_share *share);
+/* Is it left out of the profile? Then it is noted as that. `stack` may be NULL. */
+bool symbolize_hide(struct symbolizer *symbolizer, struct process *process, struct stack *stack,
+		    const struct pbp_sample *sample, const struct sample_share *share);
+/* The node that it was added to. Of what is added later (run/gil.h) the times in `share` are 0 then. */
+uint32_t symbolize_add_share(struct symbolizer *symbolizer, struct process *process, uint32_t node,
+			     const struct pbp_sample *sample, struct sample_share *share);
 
 /* --- symbolize_sink.c --- */
 

@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "base/util.h"
+#include "run/gil.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -162,6 +163,28 @@ void symbolize_give(struct symbolizer *symbolizer, const struct process *process
 	take_all(symbolizer, &out);
 }
 
+void symbolizer__give_more(struct symbolizer *symbolizer, const struct gil_thread *of, uint64_t time_ns, uint32_t node,
+			   uint64_t weight_ns, uint64_t extra_ns, uint32_t kind)
+{
+	const struct process *process = processes__find(symbolizer->processes, of->pid);
+	struct pbp_sample sample = {.tgid = of->pid, .tid = of->tid};
+	struct sink_sample out = {.time_ns = time_ns,
+				  .node = node,
+				  .state = SINK_CONTINUED,
+				  .weight_ns = weight_ns,
+				  .extra_ns = extra_ns,
+				  .kind = kind};
+
+	if (!symbolizer->sink)
+		return;
+	memcpy(sample.comm, of->comm, sizeof(sample.comm));
+	if (symbolizer->sampler && out.time_ns)
+		out.time_ns = sampler__local_ns(symbolizer->sampler, out.time_ns);
+	if (process && process->serial == of->serial)
+		out.thread = find_thread(symbolizer, process, &sample);
+	take_all(symbolizer, &out);
+}
+
 void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], uint32_t rest)
 {
 	const struct estimate *estimate = &symbolizer->estimate;
@@ -175,7 +198,7 @@ void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_
 		struct sink_sample sample = {
 			.node = rest, .state = SINK_CONTINUED, .weight_ns = due_ns[kind]};
 
-		if (due_ns[kind] && !estimate->sums[kind])
+		if (due_ns[kind] && !estimate->sums[kind] && rest != ESTIMATE_HIDDEN)
 			take_all(symbolizer, &sample);
 	}
 }
