@@ -112,6 +112,8 @@ static __always_inline void fill_state(struct pbp_sample *sample, const struct p
 
 		if ((state & target->ts_attached_mask) == target->ts_attached_want)
 			sample->flags |= PBP_SAMPLE_ATTACHED;
+		else if (target->ts_suspended && state == target->ts_suspended)
+			sample->flags |= PBP_SAMPLE_SUSPENDED;
 	} else if (scratch->walk.holds_gil) {
 		sample->flags |= PBP_SAMPLE_ATTACHED;
 	}

@@ -89,7 +89,7 @@ struct pbp_target {
 	__u16 co_type;	  /* type of an object */
 	__u16 in_id;	  /* id of an interpreter */
 	__u16 ts_executor; /* not 0: the thread runs code that the JIT made */
-	__u16 reserved;
+	__u16 ts_suspended; /* value at ts_attached while a stop-the-world pause keeps the thread; 0: there are none */
 	__u64 main_interp; /* address of the interpreter with id 0, from which others are entered; 0 = unknown */
 	__u32 in_gc_frame; /* frame that the collection began in; 0 = absent, as the next one */
 	__u32 in_requester; /* thread state that has stopped all others */
@@ -208,7 +208,8 @@ enum pbp_status {
 /* in code that the JIT made, which does not always say how far it is: leaf_instr is where it last did */
 #define PBP_SAMPLE_JIT 32
 /* an exception was being handled; told only if asked for (want_exceptions) */
-#define PBP_SAMPLE_HANDLING 64
+#define PBP_SAMPLE_HANDLING  64
+#define PBP_SAMPLE_SUSPENDED 128 /* kept from going on by a stop-the-world pause (free-threaded builds) */
 
 struct pbp_sample {
 	__u32 type;

@@ -128,7 +128,7 @@ static int take_option(struct options *options, int option, const char *value, c
 	case OPTION_MODE: /* exception: of the samples of CPU time those that have one */
 		options->session.only_exceptions = !strcmp(value, "exception");
 		return parse_mode(options->session.only_exceptions ? "cpu" : value, &options->session.mode)
-			       ? bad_value("--mode", value, "cpu, wall, offcpu or exception")
+			       ? bad_value("--mode", value, "cpu, wall, offcpu, gil or exception")
 			       : 0;
 	case OPTION_IDLE:
 		options->session.hide_idle = !strcmp(value, "hide");
@@ -322,10 +322,12 @@ static int check_rotation(const struct options *options)
 
 static int check_mode(const struct options *options)
 {
-	if (options->session.hide_idle && options->session.mode == ENGINE_CPU) {
-		log_err("--idle=hide: a profile of CPU time has no waits; use --mode wall or offcpu");
-		return -EINVAL;
-	}
+	if (!options->session.hide_idle)
+		return 0;
+	if (options->session.mode == ENGINE_CPU)
+		return refuse("--idle=hide: a profile of CPU time has no waits; use --mode wall or offcpu");
+	if (options->session.mode == ENGINE_GIL)
+		return refuse("--idle=hide: with --mode wall or offcpu; of waits, gil has those for the GIL only");
 	return 0;
 }
 

@@ -142,7 +142,8 @@ int parse_engine(const char *text, enum engine_kind *out)
 int parse_mode(const char *text, enum engine_mode *out)
 {
 	static const char *const names[] = {
-		[ENGINE_CPU] = "cpu", [ENGINE_WALL] = "wall", [ENGINE_OFFCPU] = "offcpu"};
+		[ENGINE_CPU] = "cpu", [ENGINE_WALL] = "wall", [ENGINE_OFFCPU] = "offcpu",
+		[ENGINE_GIL] = "gil"};
 	int index = parse_word(text, names, ARRAY_SIZE(names));
 
 	*out = index < 0 ? ENGINE_CPU : (enum engine_mode)index;

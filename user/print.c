@@ -5,6 +5,7 @@
 #include "print.h"
 
 #include "base/log.h"
+#include "out/blame_table.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -81,6 +82,7 @@ int print__table(const struct profile *profile, enum group_by group, unsigned in
 	struct buf text = {0};
 	int err = summary__format(profile, &style, &text);
 
+	err = err ?: blame_table__format(profile, &style, &text);
 	err = err ?: buf__write_fd(&text, fd);
 	buf__free(&text);
 	if (err && err != -EPIPE)

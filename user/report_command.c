@@ -220,15 +220,21 @@ static void add_time(const struct profile *profile, struct buf *out)
 {
 	uint64_t on_cpu = profile__total(profile);
 	struct profile_waits waits;
+	const char *comma = "";
 
 	if (profile->unit != PROFILE_TIME)
 		return;
 	out->err = profile__waits(profile, &waits) ?: out->err;
 	for (size_t i = 0; i < waits.items.len; i++)
 		on_cpu -= waits.items.items[i].time_ns;
-	buf__addf(out, "  time       %.3f s on the CPU", (double)on_cpu / 1e9);
-	for (size_t i = 0; i < waits.items.len && i < WAITS_TOLD; i++) {
-		buf__addf(out, ", %.3f s ", (double)waits.items.items[i].time_ns / 1e9);
+	buf__adds(out, "  time       ");
+	/* Of time off the CPU, or with a GIL, nothing is left. */
+	if (on_cpu || !waits.items.len) {
+		buf__addf(out, "%.3f s on the CPU", (double)on_cpu / 1e9);
+		comma = ", ";
+	}
+	for (size_t i = 0; i < waits.items.len && i < WAITS_TOLD; i++, comma = ", ") {
+		buf__addf(out, "%s%.3f s ", comma, (double)waits.items.items[i].time_ns / 1e9);
 		add_reason(out, strtab__get(profile->strings, waits.items.items[i].reason));
 	}
 	buf__adds(out, "\n");

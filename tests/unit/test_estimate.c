@@ -78,6 +78,16 @@ Test(estimate, what_is_left_out)
 	cr_expect_eq(estimate.hidden, 75);
 }
 
+/* ... or all of it, where nobody is to have what nothing was sampled of. */
+Test(estimate, rest_left_out)
+{
+	const uint64_t exact[ESTIMATE_KINDS] = {0, 0, 900};
+
+	estimate__settle(&estimate, &trie, exact, ESTIMATE_HIDDEN);
+	expect(0, 0, 0);
+	cr_expect_eq(estimate.hidden, 900);
+}
+
 /* Times of years, in nanoseconds. */
 Test(estimate, large)
 {

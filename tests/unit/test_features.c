@@ -36,10 +36,10 @@ static const char *how(size_t count, const char *name)
 
 /* By version, as versions.h numbers them. */
 static const char *const MISSING[][6] = {
-	[8] = {"qualified names", "JIT", "frame marker", "GIL wait", "variables"},
-	[9] = {"qualified names", "JIT", "frame marker", "GIL wait", "variables"},
-	[10] = {"qualified names", "JIT", "frame marker", "GIL wait", "variables"},
-	[11] = {"JIT", "frame marker", "GIL wait", "variables"},
+	[8] = {"qualified names", "JIT", "frame marker", "variables"},
+	[9] = {"qualified names", "JIT", "frame marker", "variables"},
+	[10] = {"qualified names", "JIT", "frame marker", "variables"},
+	[11] = {"JIT", "frame marker", "variables"},
 	[12] = {"JIT", "frame marker", "variables"},
 	[13] = {"JIT", "frame marker"},
 	[14] = {"frame marker"},
@@ -80,6 +80,7 @@ Test(features, how)
 	cr_expect(strstr(how(count, "exceptions"), "or handled"));
 	count = list(&target, 11);
 	cr_expect(strstr(how(count, "calls from C"), "frames say"));
+	cr_expect(strstr(how(count, "GIL wait"), "only the holder"));
 	count = list(&target, 12);
 	cr_expect(strstr(how(count, "calls from C"), "entry frames"));
 	cr_expect(strstr(how(count, "GIL wait"), "lock"));

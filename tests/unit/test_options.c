@@ -83,6 +83,9 @@ Test(options, modes)
 	cr_expect(options.session.mode == ENGINE_WALL && !options.session.only_exceptions);
 	expect_bad("-p 1 --mode exceptions");
 	expect_bad("-p 1 --mode exception --idle hide");
+	expect_good("-p 1 --mode gil");
+	cr_expect_eq(options.session.mode, ENGINE_GIL);
+	expect_bad("-p 1 --mode gil --idle=hide");
 	expect_bad("-p 1 --mode Wall");
 	expect_bad("-p 1 --mode");
 	expect_bad("-p 1 --mode wall --idle maybe");

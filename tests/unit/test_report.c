@@ -6,6 +6,7 @@
 #include "run/report.h"
 
 #include "os/proc.h"
+#include "run/gil.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -589,4 +590,75 @@ Test(report, time)
 	       "20.2% in the "
 	       "kernel\n");
 	profile__free(&profile);
+}
+
+/* --- of GILs --- */
+
+static struct gil gil;
+static struct estimate estimate;
+
+/* Thread `tid` held it from 0 on, asleep, or waited for it then. */
+static void add_gil(pid_t tid, uint64_t ns, bool waits)
+{
+	struct pbp_sample sample = {.tgid = 12,
+				    .tid = tid,
+				    .flags = waits ? 0 : PBP_SAMPLE_ATTACHED,
+				    .comm = "pool\x1b"};
+	struct sample_share share = {.time_ns = ns,
+				     .reason = waits ? WAIT_GIL : WAIT_SLEEP,
+				     .lock = waits ? 0x5000 : 0};
+
+	gil__add(&gil, &processes[0], trie__child(&profile.trie, TRIE_ROOT, add_frame("f", false)), &sample, &share);
+}
+
+Test(report, gil)
+{
+	cr_assert_eq(profile__init(&profile, 100), 0);
+	cr_assert_eq(gil__init(&gil, &profile, &estimate, trie__child(&profile.trie, TRIE_ROOT, 0)), 0);
+	cr_assert_eq(vec__push(&processes[0].gils.items, (py_addr)0x5000), 0);
+	add_gil(21, 2000000000, false);
+	add_gil(22, 1500000000, true);
+	add_gil(23, 2500000000, true);
+	cr_assert_eq(gil__settle(&gil), 0);
+	report.mode = ENGINE_GIL;
+	report.profile = &profile;
+	report.gil = &gil;
+	report.counts.samples = report.counts.waits = 3;
+	expect("6.000 s holding the GIL or waiting for it, of process 12 (python3 app.py) in 10.0 s by the bpf engine "
+	       "(Ctrl-C)\n"
+	       "  samples    3 taken, 0 lost, 0 truncated, 0 unverified, 0 without Python frames\n"
+	       "  time       4.000 s waits for the GIL, 2.000 s holds the GIL: sleep\n"
+	       "  waits      3 told of\n"
+	       "  GIL        held 2.000 s, on the CPU 0.000 and off it 2.000; waited for 4.000 s, of which 0.500 with the "
+	       "holder not seen\n"
+	       "  thread     23 (pool\\x1b): held 0.000 s, waited 2.500 s\n"
+	       "  thread     21 (pool\\x1b): held 2.000 s (2.000 s of it off the CPU), waited 0.000 s\n"
+	       "  thread     22 (pool\\x1b): held 0.000 s, waited 1.500 s\n"
+	       "  rate       99 Hz of CPU time asked, 0.0 given; the process used 5.000 s of CPU in 10.04 s\n");
+	/* Samples of other things were given, too, and tell what the rest of the CPU time was. */
+	report.counts.hidden = 495;
+	expect_part("99.0 given", true);
+	expect_part("holder not seen; 5.000 s on the CPU without it\n", true);
+	for (pid_t tid = 31; tid < 131; tid++)
+		add_gil(tid, 1000000, true);
+	cr_assert_eq(gil__settle(&gil), 0);
+	expect_part("\n  threads    87 more: held 0.000 s, waited 0.087 s\n", true);
+	expect_part("  no GIL ", false);
+	processes[0].target.offsets.free_threaded = true;
+	processes[0].gils.items.len = 0;
+	expect_part("\n  no GIL     in 1 process that is free-threaded: stop-the-world pauses of 0.000 s in all\n", true);
+	gil__free(&gil);
+	estimate__free(&estimate);
+	py_gils__free(&processes[0].gils);
+	profile__free(&profile);
+}
+
+Test(report, no_gil)
+{
+	report.gil = &gil;
+	cr_expect_str_eq(explain(),
+			 "no samples: no thread of process 12 (python3 app.py) held a GIL or waited for one in 10.04 s");
+	processes[0].target.offsets.free_threaded = true;
+	cr_expect_str_eq(explain(), "no samples: no thread of process 12 (python3 app.py) held a GIL or waited for one in "
+				    "10.04 s; free-threaded builds have none, and no stop-the-world pause was seen");
 }

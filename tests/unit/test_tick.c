@@ -273,6 +273,11 @@ Test(tick, state_of_the_sample)
 		take_tick();
 		cr_expect(sent.sample.flags & PBP_SAMPLE_KERNEL);
 		user_mode = true;
+		/* _Py_THREAD_SUSPENDED, where there are such pauses */
+		image__put(tstate + offsets->thread_state, 2, 4);
+		take_tick();
+		cr_expect_eq(!!(sent.sample.flags & PBP_SAMPLE_SUSPENDED), version >= IMAGE_FREE_THREADED);
+		cr_expect(!(sent.sample.flags & PBP_SAMPLE_ATTACHED));
 		image__free(&image);
 	}
 }

@@ -89,6 +89,11 @@ Test(unwind, ordinary_stack_of_every_version)
 			expect_stack("in code that the JIT made");
 			cr_expect_eq(stack.flags, PBP_SAMPLE_ATTACHED | PBP_SAMPLE_JIT, "3.%d", minor);
 		}
+		if (version >= IMAGE_FREE_THREADED) {
+			image__put(image__at(&image, IMAGE_TSTATE) + image.target.offsets.thread_state, 2, 4);
+			expect_stack("in a stop-the-world pause");
+			cr_expect(stack.flags & PBP_SAMPLE_SUSPENDED && !(stack.flags & PBP_SAMPLE_ATTACHED));
+		}
 		end();
 	}
 }

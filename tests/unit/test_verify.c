@@ -369,6 +369,7 @@ Test(layout, of_3_14)
 	cr_assert_eq(layout.ts_thread_id, 152);
 	cr_assert_eq(layout.ts_frame, 72);
 	cr_assert_eq(layout.ts_attached, 44);
+	cr_assert_eq(layout.ts_suspended, 0);
 	cr_assert_eq(layout.ts_attached_mask, UINT32_MAX);
 	cr_assert_eq(layout.ts_attached_want, 1);
 	cr_assert_eq(layout.ts_exception, 112);
@@ -481,6 +482,7 @@ Test(layout, of_free_threaded_versions)
 		cr_expect_eq(layout.fr_tag_mask, expected[i].tags);
 		cr_expect_eq(layout.ts_attached, expected[i].attached);
 		cr_expect_eq(layout.ts_attached_want, 1);
+		cr_expect_eq(layout.ts_suspended, 2);
 		cr_expect_eq(layout.ts_exception, expected[i].exception);
 		cr_expect_eq(layout.co_ident, 108);
 		cr_expect_eq(layout.co_ident_bytes, 4);

@@ -47,7 +47,9 @@ void estimate__settle(struct estimate *estimate, struct trie *trie, const uint64
 	}
 	/* Where there were samples, that is what rounding has left. */
 	for (uint32_t kind = 0; kind < ESTIMATE_KINDS; kind++)
-		if (left[kind] && !estimate->sums[kind])
+		if (left[kind] && !estimate->sums[kind] && rest == ESTIMATE_HIDDEN)
+			estimate->hidden += left[kind];
+		else if (left[kind] && !estimate->sums[kind])
 			trie__add(trie, rest, left[kind]);
 	hmap__clear(&estimate->shares);
 	memset(estimate->sums, 0, sizeof(estimate->sums));

@@ -26,7 +26,7 @@ struct estimate {
 int estimate__add(struct estimate *estimate, uint32_t node, uint32_t kind, uint64_t weight);
 /*
  * `exact`: what each kind has come to since the beginning. What is due of it goes to the nodes; to the node
- * `rest` if there was no sample of the kind.
+ * `rest`, which may be ESTIMATE_HIDDEN, if there was no sample of the kind.
  */
 void estimate__settle(struct estimate *estimate, struct trie *trie, const uint64_t exact[ESTIMATE_KINDS],
 		      uint32_t rest);

@@ -55,26 +55,43 @@ static int compare_waits(const void *left, const void *right)
 		       ?: (a->reason > b->reason) - (a->reason < b->reason);
 }
 
+uint32_t *profile__wait_nodes(const struct profile *profile)
+{
+	const struct trie *trie = &profile->trie;
+	uint32_t *waits = calloc(trie->nodes.len ?: 1, sizeof(*waits));
+
+	for (size_t id = 1; waits && id < trie->nodes.len; id++) {
+		const struct trie_node *node = &trie->nodes.items[id];
+
+		waits[id] = waits[node->parent];
+		if (!waits[id] && frame_table__get(&profile->frames, node->frame)->wait)
+			waits[id] = (uint32_t)id;
+	}
+	return waits;
+}
+
 int profile__waits(const struct profile *profile, struct profile_waits *out)
 {
+	uint32_t *wait_nodes = profile__wait_nodes(profile);
 	struct hmap index = {0};
-	int err = 0;
+	int err = wait_nodes ? 0 : -ENOMEM;
 
 	*out = (struct profile_waits){0};
 	for (size_t id = 1; id < profile->trie.nodes.len && !err; id++) {
-		const struct trie_node *node = &profile->trie.nodes.items[id];
-		const struct frame *frame = frame_table__get(&profile->frames, node->frame);
+		const struct trie_node *nodes = profile->trie.nodes.items;
+		const struct frame *frame = frame_table__get(&profile->frames, nodes[wait_nodes[id] ?: id].frame);
 		const uint64_t *known = frame->wait ? hmap__get(&index, frame->function) : NULL;
 
 		if (known) {
-			out->items.items[*known].time_ns += node->self;
-		} else if (frame->wait && node->self) {
-			struct profile_wait wait = {.reason = frame->function, .time_ns = node->self};
+			out->items.items[*known].time_ns += nodes[id].self;
+		} else if (frame->wait && nodes[id].self) {
+			struct profile_wait wait = {.reason = frame->function, .time_ns = nodes[id].self};
 
 			err = hmap__set(&index, frame->function, out->items.len)
 				      ?: vec__push(&out->items, wait);
 		}
 	}
+	free(wait_nodes);
 	hmap__free(&index);
 	if (out->items.len)
 		qsort(out->items.items, out->items.len, sizeof(*out->items.items), compare_waits);
@@ -176,44 +193,51 @@ static void choose_waits(const struct hmap *waits, const struct frame_table *fra
 	free(on_cpu);
 }
 
-/* The row that a node's self weight is counted in: a wait belongs to the frame that it was in. */
-static uint32_t row_of(const struct profile *profile, const uint32_t *row_of_frame,
-		       const struct trie_node *node)
+/*
+ * The row that a node's self weight is counted in: a wait, and what stands below it, belongs to the frame that
+ * it was in.
+ */
+static uint32_t row_of(const struct profile *profile, const uint32_t *row_of_frame, uint32_t wait, uint32_t id)
 {
-	const struct trie_node *parent = &profile->trie.nodes.items[node->parent];
+	const struct trie_node *nodes = profile->trie.nodes.items;
+	uint32_t parent = nodes[wait].parent;
 
-	if (node->parent != TRIE_ROOT && frame_table__get(&profile->frames, node->frame)->wait)
-		return row_of_frame[parent->frame];
-	return row_of_frame[node->frame];
+	return row_of_frame[nodes[!wait ? id : parent != TRIE_ROOT ? parent : wait].frame];
 }
 
 static int count_rows(const struct profile *profile, const uint32_t *row_of_frame, struct profile_rows *out)
 {
 	const struct trie *trie = &profile->trie;
 	uint32_t *on_path = calloc(out->rows.len ?: 1, sizeof(*on_path));
+	uint32_t *wait_nodes = profile__wait_nodes(profile);
 	uint64_t *totals = trie__totals(trie);
 	struct trie_walk walk = {0};
 	struct hmap waits = {0};
-	int err = on_path && totals ? trie_walk__open(&walk, trie) : -ENOMEM;
+	int err = on_path && totals && wait_nodes ? trie_walk__open(&walk, trie) : -ENOMEM;
 
 	while (!err && trie_walk__next(&walk)) {
 		const struct trie_node *node = &trie->nodes.items[walk.node];
-		uint32_t id = row_of_frame[node->frame], row = row_of(profile, row_of_frame, node);
+		uint32_t id = row_of_frame[node->frame], wait = wait_nodes[walk.node];
+		uint32_t row = row_of(profile, row_of_frame, wait, walk.node);
+		/* Not what a wait is for, which is not on the stack, nor the wait, but where it is all there is. */
+		bool is_own = !wait || (walk.node == wait && row == id);
 
 		if (!walk.entering) {
-			on_path[id] -= row == id;
+			on_path[id] -= is_own;
 			continue;
 		}
 		out->rows.items[row].self += node->self;
-		if (row != id)
-			err = add_wait(&waits, row, node->frame, node->self);
-		else if (on_path[id]++ == 0)
+		out->rows.items[row].waited += wait && walk.node != wait ? node->self : 0;
+		if (is_own && on_path[id]++ == 0)
 			out->rows.items[id].total += totals[walk.node];
+		if (!is_own && row != row_of_frame[trie->nodes.items[wait].frame])
+			err = add_wait(&waits, row, trie->nodes.items[wait].frame, node->self);
 	}
 	if (!err)
 		choose_waits(&waits, &profile->frames, out);
 	trie_walk__close(&walk);
 	hmap__free(&waits);
+	free(wait_nodes);
 	free(totals);
 	free(on_path);
 	return err;

@@ -61,6 +61,12 @@ uint64_t profile__total(const struct profile *profile);
 /* A weight as a whole number, in the unit: samples, or microseconds. */
 uint64_t profile__value(const struct profile *profile, uint64_t weight);
 
+/*
+ * Of each node of the trie the wait that it is or stands below, 0: none. Below a wait is whom it was for, as those
+ * that held a lock meanwhile. An array that the caller frees; NULL: out of memory.
+ */
+uint32_t *profile__wait_nodes(const struct profile *profile);
+
 /* Time by what was waited for, most first. The rest of the total was spent on the CPU. */
 struct profile_wait {
 	uint32_t reason; /* strtab id, "[sleep]" */
@@ -98,6 +104,7 @@ struct profile_row {
 	bool approximate; /* as in struct frame */
 	uint32_t wait;	  /* strtab id of what most of `self` was a wait for; 0: it was on the CPU */
 	uint64_t self, total;
+	uint64_t waited; /* of `self`: waits that tell whom they were for */
 };
 
 struct profile_rows {

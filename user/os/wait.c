@@ -102,6 +102,7 @@ void wait_text(enum wait_reason reason, int64_t syscall, char *out, size_t size)
 					    [WAIT_SLEEP] = "sleep",
 					    [WAIT_LOCK] = "lock",
 					    [WAIT_GIL] = "GIL",
+					    [WAIT_WORLD] = "stop-the-world",
 					    [WAIT_IO] = "I/O",
 					    [WAIT_CHILD] = "child process",
 					    [WAIT_KERNEL] = "in the kernel",

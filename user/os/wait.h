@@ -14,6 +14,7 @@ enum wait_reason {
 	WAIT_SLEEP,
 	WAIT_LOCK,
 	WAIT_GIL,
+	WAIT_WORLD, /* for the end of a stop-the-world pause */
 	WAIT_IO, /* for data, or that there be some */
 	WAIT_CHILD,
 	WAIT_KERNEL, /* in no system call: a page that is read in, a signal that is delivered */

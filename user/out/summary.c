@@ -40,7 +40,8 @@ struct table {
 	const struct profile_row *rows;
 	struct cells *cells; /* of the shown rows */
 	size_t shown, hidden;
-	uint64_t hidden_self, whole;
+	uint64_t hidden_self, hidden_waited, whole;
+	bool tells_waits; /* apart from the rest, which was not waited: a lock was held */
 	int value_columns, wait_columns, function_columns; /* wait_columns 0: there is no such column */
 };
 
@@ -132,9 +133,18 @@ static const char *value_text(const struct profile *profile, uint64_t weight)
 	return text;
 }
 
-static const char *value_heading(const struct profile *profile)
+static const char *value_heading(const struct table *table)
 {
-	return profile->unit == PROFILE_TIME ? "seconds" : "samples";
+	return table->tells_waits ? "held" : table->profile->unit == PROFILE_TIME ? "seconds" : "samples";
+}
+
+/* One number, or two. */
+static void add_values(const struct table *table, uint64_t self, uint64_t waited, struct buf *buf)
+{
+	buf__addf(buf, "%*s", table->value_columns,
+		  value_text(table->profile, self - (table->tells_waits ? waited : 0)));
+	if (table->tells_waits)
+		buf__addf(buf, "%*s", table->value_columns, value_text(table->profile, waited));
 }
 
 /* Columns that the two texts need: the widest cell, and the heading. */
@@ -162,8 +172,8 @@ static size_t place_need(const struct table *table)
  */
 static int fit_cells(struct table *table)
 {
-	size_t numbers = SHARE_COLUMNS + TOTAL_COLUMNS + table->value_columns + table->wait_columns + 2 * GAP,
-	       width, left, columns;
+	size_t values = table->value_columns * (1 + table->tells_waits);
+	size_t numbers = SHARE_COLUMNS + TOTAL_COLUMNS + values + table->wait_columns + 2 * GAP, width, left, columns;
 	int err = 0;
 
 	width = max_u64(table->style->width, numbers + 2 * MIN_COLUMNS);
@@ -190,7 +200,9 @@ static void add_header(const struct table *table, struct buf *buf)
 {
 	paint(table, BOLD, buf);
 	buf__addf(buf, "%*s%*s%*s", SHARE_COLUMNS, "self%", TOTAL_COLUMNS, "total%", table->value_columns,
-		  value_heading(table->profile));
+		  value_heading(table));
+	if (table->tells_waits)
+		buf__addf(buf, "%*s", table->value_columns, "waited");
 	if (table->wait_columns)
 		buf__addf(buf, "  %-*s", table->wait_columns - GAP, WAIT_HEADING);
 	buf__addf(buf, "  %-*s  %s", table->function_columns, "function", "file:line");
@@ -208,8 +220,9 @@ static void add_row(const struct table *table, size_t i, struct buf *buf)
 	paint(table, hot ? BOLD_RED : "", buf);
 	buf__addf(buf, "%*.1f%%", SHARE_COLUMNS - 1, self);
 	paint(table, hot ? RESET : "", buf);
-	buf__addf(buf, "%*.1f%%%*s  ", TOTAL_COLUMNS - 1, percent(row->total, table->whole),
-		  table->value_columns, value_text(table->profile, row->self));
+	buf__addf(buf, "%*.1f%%", TOTAL_COLUMNS - 1, percent(row->total, table->whole));
+	add_values(table, row->self, row->waited, buf);
+	buf__adds(buf, "  ");
 	if (table->wait_columns)
 		buf__addf(buf, "%-*s  ", table->wait_columns - GAP, wait_text(table->profile->strings, row));
 	paint(table, hot ? BOLD_RED : "", buf);
@@ -226,9 +239,9 @@ static void add_row(const struct table *table, size_t i, struct buf *buf)
 
 static void add_rest(const struct table *table, struct buf *buf)
 {
-	buf__addf(buf, "%*.1f%%%*s%*s%*s  ... and %zu more\n", SHARE_COLUMNS - 1,
-		  percent(table->hidden_self, table->whole), TOTAL_COLUMNS, "", table->value_columns,
-		  value_text(table->profile, table->hidden_self), table->wait_columns, "", table->hidden);
+	buf__addf(buf, "%*.1f%%%*s", SHARE_COLUMNS - 1, percent(table->hidden_self, table->whole), TOTAL_COLUMNS, "");
+	add_values(table, table->hidden_self, table->hidden_waited, buf);
+	buf__addf(buf, "%*s  ... and %zu more\n", table->wait_columns, "", table->hidden);
 }
 
 static int wait_columns(const struct table *table)
@@ -250,7 +263,7 @@ static int make_table(struct table *table)
 	table->cells = calloc(table->shown, sizeof(*table->cells));
 	if (!table->cells)
 		return -ENOMEM;
-	table->value_columns = GAP + (int)max_u64(strlen(value_heading(table->profile)), len);
+	table->value_columns = GAP + (int)max_u64(strlen(table->tells_waits ? "waited" : value_heading(table)), len);
 	table->wait_columns = wait_columns(table);
 	for (size_t i = 0; !err && i < table->shown; i++)
 		err = make_cells(&table->cells[i], table->profile->strings, &table->rows[i]);
@@ -278,8 +291,11 @@ int summary__format(const struct profile *profile, const struct summary_style *s
 	table.rows = rows.rows.items;
 	table.shown = style->max_rows ? min_u64(style->max_rows, rows.rows.len) : rows.rows.len;
 	table.hidden = rows.rows.len - table.shown;
-	for (size_t i = table.shown; i < rows.rows.len; i++)
-		table.hidden_self += table.rows[i].self;
+	for (size_t i = 0; i < rows.rows.len; i++) {
+		table.hidden_self += i < table.shown ? 0 : table.rows[i].self;
+		table.hidden_waited += i < table.shown ? 0 : table.rows[i].waited;
+		table.tells_waits |= table.rows[i].waited > 0;
+	}
 	err = make_table(&table);
 	if (err)
 		goto out;

@@ -76,17 +76,17 @@ static void add_gil(struct list *list, const struct py_offsets *offsets, const s
 {
 	if (offsets->free_threaded) {
 		add(list, "GIL holder", false, "free-threaded: it is told which threads are attached");
-		add(list, "GIL wait", false, "free-threaded: nothing is told of a GIL that is on");
+		add(list, "GIL wait", false, "free-threaded; of a GIL that is on, --mode gil tells it");
 		return;
 	}
 	add(list, "GIL holder", tells_attached(layout),
 	    tells_attached(layout) ? "with every sample and in dumps" : "its runtime does not tell");
 	if (offsets->thread_gil_requested != PY_ABSENT)
-		add(list, "GIL wait", true, "in dumps; the thread state tells");
+		add(list, "GIL wait", true, "with --mode gil; in dumps, by the thread state");
 	else if (offsets->interp_ceval_gil != PY_ABSENT)
-		add(list, "GIL wait", true, "in dumps; by the lock that a thread waits for");
+		add(list, "GIL wait", true, "with --mode gil, and in dumps, by the lock that a thread waits for");
 	else
-		add(list, "GIL wait", false, "of this version's GIL only the holder is known");
+		add(list, "GIL wait", true, "with --mode gil; in dumps only the holder is known");
 }
 
 static void add_collector(struct list *list, const struct py_offsets *offsets,

@@ -11,6 +11,7 @@
 
 #define STATUS_ACTIVE	(1u << 4) /* of PyThreadState._status, Include/cpython/pystate.h (3.12) */
 #define TSTATE_ATTACHED 1	  /* _Py_THREAD_ATTACHED, Include/cpython/pystate.h (3.13+) */
+#define TSTATE_SUSPENDED 2	  /* _Py_THREAD_SUSPENDED, Include/internal/pycore_pystate.h (3.13+) */
 #define TAG_BITS	3	  /* Py_TAG_BITS and the deferred bit of _PyStackRef (3.14+) */
 
 /* Grow `end` to cover a field, if there is one. */
@@ -160,6 +161,8 @@ int py_layout__fill(struct pbp_target *out, const struct py_offsets *offsets, ui
 	out->ts_base_frame = base_frame;
 	out->ts_attached_mask = offsets->thread_state != PY_ABSENT ? UINT32_MAX : STATUS_ACTIVE;
 	out->ts_attached_want = offsets->thread_state != PY_ABSENT ? TSTATE_ATTACHED : STATUS_ACTIVE;
+	out->ts_suspended =
+		offsets->free_threaded && offsets->thread_state != PY_ABSENT ? TSTATE_SUSPENDED : 0;
 	out->cframe_frame = short_offset(offsets->cframe_current_frame);
 	out->co_bytes = co_bytes;
 	out->co_name = offsets->code_qualname == PY_ABSENT ? offsets->code_name : offsets->code_qualname;

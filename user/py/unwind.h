@@ -83,7 +83,7 @@ struct thread_stack {
 	bool same;		      /* frames are those of the reading before, but for the leaf's instr */
 	bool truncated;
 	uint32_t moved; /* callers whose line could not be told (PBP_FRAME_MOVED) */
-	uint32_t flags; /* PBP_SAMPLE_ATTACHED, _GC, _RAISING, _HANDLING (if wanted), _JIT */
+	uint32_t flags; /* PBP_SAMPLE_ATTACHED, _GC, _RAISING, _HANDLING (if wanted), _JIT, _SUSPENDED */
 	size_t collection; /* the frame that the collection that runs began in; SIZE_MAX: none, or not known
 			    */
 	uint64_t generation;

@@ -390,6 +390,8 @@ enum walk_end unwind_take_state(struct unwinder *unwinder, struct thread_stack *
 	if (layout->ts_attached != PBP_NONE &&
 	    (load_u32(state + layout->ts_attached) & layout->ts_attached_mask) == layout->ts_attached_want)
 		stack->flags |= PBP_SAMPLE_ATTACHED;
+	if (layout->ts_suspended && load_u32(state + layout->ts_attached) == layout->ts_suspended)
+		stack->flags |= PBP_SAMPLE_SUSPENDED;
 	if (layout->gil_tstate && unwinder->gils.len && unwinder->gils.items[0].holder == stack->thread.tstate)
 		stack->flags |= PBP_SAMPLE_ATTACHED;
 	if (layout->ts_exception != PBP_NONE && load_u64(state + layout->ts_exception))

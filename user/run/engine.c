@@ -56,7 +56,8 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 static int open_poller(struct engine *engine, const struct engine_config *config)
 {
 	static const enum poller_takes takes[] = {
-		[ENGINE_CPU] = POLLER_ON_CPU, [ENGINE_WALL] = POLLER_ALL, [ENGINE_OFFCPU] = POLLER_OFF_CPU};
+		[ENGINE_CPU] = POLLER_ON_CPU, [ENGINE_WALL] = POLLER_ALL, [ENGINE_OFFCPU] = POLLER_OFF_CPU,
+		[ENGINE_GIL] = POLLER_ALL};
 	struct poller_config poller_config = {.rate_hz = config->rate_hz,
 					      .takes = takes[config->mode],
 					      .want_names = config->want_names,

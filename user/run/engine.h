@@ -23,6 +23,7 @@ enum engine_mode {
 	ENGINE_CPU,
 	ENGINE_WALL,   /* on the CPU and off it */
 	ENGINE_OFFCPU, /* off it */
+	ENGINE_GIL,    /* both, as far as a GIL is held or waited for */
 };
 
 struct engine_config {

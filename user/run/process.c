@@ -341,7 +341,7 @@ void process__forget(struct process *process)
 	process->target.layout.epoch = process->epoch;
 	code_cache__clear(&process->codes);
 	hmap__clear(&process->lines);
-	process->gils.items.len = process->gils.read_ns = 0;
+	py_gils__clear(&process->gils);
 	free_tails(process);
 }
 

@@ -120,6 +120,9 @@ void process__update_command(struct process *process);
 bool process__update_cpu(struct process *process);
 /* Look whether something keeps it from running, and tell of a change. Its CPU time has just been read. */
 void process__look_for_halt(struct process *process);
+/* process_gils.c: the GIL that this address lies in, or that this thread state has to hold; 0: none. */
+py_addr process__gil_at(struct process *process, py_addr address, uint64_t now);
+py_addr process__gil_of(struct process *process, py_addr tstate, uint64_t now);
 /* Add what was read of it. */
 void process__add_reads(const struct process *process, struct remote_stats *sum);
 /* It has ended, and so has the use of all that was read of it. What it was and used stays known. */

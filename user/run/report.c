@@ -53,7 +53,7 @@ uint64_t report__not_python(const struct report *report)
 
 uint64_t report__on_cpu(const struct report *report)
 {
-	uint64_t left_out = report__left_out(report) - report->counts.left_out_waits;
+	uint64_t left_out = report__left_out(report) - report->counts.left_out_waits + report->counts.hidden;
 
 	return report->counts.samples - report->counts.waits + left_out + report__lost(report) -
 	       report->waits.lost;
@@ -514,6 +514,15 @@ void report__explain_empty(const struct report *report, struct buf *out)
 		buf__adds(out, "no waits: no thread of ");
 		format_targets(report, out);
 		buf__addf(out, " was off the CPU in %.2f s", report->wall_ns / 1e9);
+		return;
+	}
+	if (report->gil) {
+		buf__adds(out, "no samples: no thread of ");
+		format_targets(report, out);
+		buf__addf(out, " held a GIL or waited for one in %.2f s%s", report->wall_ns / 1e9,
+			  count_free_threaded(report)
+				  ? "; free-threaded builds have none, and no stop-the-world pause was seen"
+				  : "");
 		return;
 	}
 	if (report->process_count == 1 && was_always_halted(report)) {

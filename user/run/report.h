@@ -33,6 +33,7 @@ struct report_waits {
 struct report {
 	enum engine_mode mode;
 	const struct profile *profile; /* borrowed; NULL if it is of CPU time */
+	const struct gil *gil;	       /* borrowed; NULL if it is not of GILs */
 	struct report_waits waits;
 	bool hides_idle, only_exceptions;
 	struct process *const *processes; /* borrowed */
@@ -86,6 +87,9 @@ void report__format_json(const struct report *report, struct buf *out);
 void report_format_time_head(const struct report *report, struct buf *out);
 void report_format_time(const struct report *report, struct buf *out);
 void report_format_time_json(const struct report *report, struct buf *out);
+/* ... and of GILs. */
+void report_format_gil(const struct report *report, struct buf *out);
+void report_format_gil_json(const struct report *report, struct buf *out);
 
 /* ... and samples that were not asked for. explain: that there were no others; false, if not so. */
 void report_format_left_out(const struct report *report, struct buf *out);

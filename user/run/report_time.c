@@ -16,7 +16,9 @@
 void report_format_time_head(const struct report *report, struct buf *out)
 {
 	buf__addf(out, "%.3f s %sof ", profile__total(report->profile) / 1e9,
-		  report->mode == ENGINE_OFFCPU ? "off the CPU " : "");
+		  report->mode == ENGINE_OFFCPU ? "off the CPU "
+		  : report->mode == ENGINE_GIL	? "holding the GIL or waiting for it, "
+						: "");
 }
 
 /* "[sleep]" without its brackets. */
@@ -102,6 +104,8 @@ void report_format_time(const struct report *report, struct buf *out)
 {
 	format_reasons(report, out);
 	format_waits(report, out);
+	if (report->gil)
+		report_format_gil(report, out);
 }
 
 void report_format_time_json(const struct report *report, struct buf *out)
@@ -111,7 +115,10 @@ void report_format_time_json(const struct report *report, struct buf *out)
 	uint64_t on_cpu = profile__total(report->profile);
 
 	buf__addf(out, ", \"mode\": \"%s\", \"time\": {\"total_s\": %.6f, \"waits\": {",
-		  report->mode == ENGINE_WALL ? "wall" : "offcpu", on_cpu / 1e9);
+		  report->mode == ENGINE_WALL  ? "wall"
+		  : report->mode == ENGINE_GIL ? "gil"
+					       : "offcpu",
+		  on_cpu / 1e9);
 	if (profile__waits(report->profile, &waits))
 		waits.items.len = 0;
 	for (size_t i = 0; i < waits.items.len; i++) {
@@ -130,4 +137,6 @@ void report_format_time_json(const struct report *report, struct buf *out)
 		  on_cpu / 1e9, report->counts.waits, counts->skipped, counts->skipped_ns / 1e9,
 		  counts->found, counts->lost_ns / 1e9, report->counts.hidden_ns / 1e9);
 	profile_waits__free(&waits);
+	if (report->gil)
+		report_format_gil_json(report, out);
 }

@@ -189,6 +189,8 @@ static void tell_waits(struct session *session, uint64_t now, bool last)
 {
 	session->err = session->err ?: waits__tell(&session->waits, now);
 	session->err = session->err ?: symbolizer__flush_batch(&session->symbolizer);
+	if (session->symbolizer.gil)
+		session->err = session->err ?: gil__settle(&session->gil);
 	if (!session->waits.end_ns) /* else it stands as at the end */
 		follower__update_cpu(&session->follower);
 	waits__settle(&session->waits, cpu_ns(session), last);
@@ -199,7 +201,7 @@ static void flush_sinks(struct session *session, uint64_t now)
 {
 	uint64_t done;
 
-	if (session->waits.sampler)
+	if (session->waits.sampler || session->symbolizer.gil)
 		tell_waits(session, now, false);
 	session->profile.duration_ns = now - session->start_ns;
 	session_account(session);
@@ -380,6 +382,8 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 			renew_profile(session, now_ns());
 		if (now >= session->flush_ns)
 			flush_sinks(session, now);
+		if (session->symbolizer.gil && gil__is_full(&session->gil))
+			tell_waits(session, now, false);
 		if (session->config.progress && now >= session->progress_ns)
 			show_progress(session, now);
 		if (stop)

@@ -53,13 +53,6 @@ bool session__is_by_process(const struct session *session)
 	return by_process(session);
 }
 
-/* Are threads told apart, chosen, or given away with their samples? */
-static bool wants_names(const struct session *session)
-{
-	return session->config.by_thread || session->config.gives_samples ||
-	       thread_filter__is_set(&session->config.threads);
-}
-
 /* --- opening --- */
 
 static enum session_error open_command(struct session *session)
@@ -75,6 +68,29 @@ static enum session_error open_command(struct session *session)
 	return SESSION_FAILED;
 }
 
+static int open_gil(struct session *session)
+{
+	struct symbolizer *symbolizer = &session->symbolizer;
+
+	if (session->config.mode != ENGINE_GIL)
+		return 0;
+	symbolizer->gil = &session->gil;
+	session->waits.gil = &session->gil;
+	if (gil__init(&session->gil, &session->profile, &symbolizer->estimate, symbolizer->pruned))
+		return -ENOMEM;
+	session->gil.symbolizer = symbolizer;
+	symbolizer->namer.name_all = true;
+	return 0;
+}
+
+/* Do samples carry the names of threads? For the stacks, the report, the choice, or who else wants samples.
+ */
+static bool wants_names(const struct session *session)
+{
+	return session->config.by_thread || session->config.gives_samples ||
+	       session->config.mode == ENGINE_GIL || thread_filter__is_set(&session->config.threads);
+}
+
 static enum session_error open_basics(struct session *session)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = SESSION_WATCH_SIGNAL};
@@ -85,6 +101,7 @@ static enum session_error open_basics(struct session *session)
 	    symbolizer__init(&session->symbolizer, &session->profile, &follower->processes,
 			     by_process(session) && !session->config.no_profile,
 			     session->config.by_thread && !session->config.no_profile) ||
+	    open_gil(session) ||
 	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
 		return SESSION_FAILED;
 	session->symbolizer.hide_idle = session->config.hide_idle;
@@ -254,6 +271,16 @@ static void warn_of_missing_marker(const struct session *session, const struct p
 			 process->pid);
 }
 
+static void tell_no_gil(const struct session *session, struct process *process)
+{
+	if (session->config.mode == ENGINE_GIL && process->target.offsets.free_threaded &&
+	    !process__gil_of(process, 0, 1)) /* long ago: it is looked at anew when the run has begun */
+		log_warn("process %d is free-threaded, so that there is no GIL: stop-the-world pauses are "
+			 "all that is "
+			 "shown of it",
+			 process->pid);
+}
+
 /* --blocking traces threads, which one process at a time can do. */
 static bool may_be_stopped(const struct session *session, const struct process *process)
 {
@@ -300,8 +327,10 @@ static enum session_error attach_processes(struct session *session)
 			return error;
 		if (!may_be_stopped(session, process))
 			return SESSION_FAILED;
-		if (process->attached)
+		if (process->attached) {
 			warn_of_missing_marker(session, process);
+			tell_no_gil(session, process);
+		}
 		if (process->attached && tells_containers(session))
 			process->container = containers__of(&session->containers, process->pid);
 	}
@@ -319,7 +348,8 @@ static enum session_error prepare_engine(struct session *session)
 		return SESSION_OK;
 	session->symbolizer.sampler = sampler;
 	session->waits.sampler = session->config.mode == ENGINE_CPU ? NULL : sampler;
-	session->symbolizer.cpu_is_known = session->config.mode == ENGINE_WALL;
+	session->symbolizer.cpu_is_known =
+		session->config.mode == ENGINE_WALL || session->config.mode == ENGINE_GIL;
 	if (*sampler__kernel_notes(sampler))
 		log_info("%s", sampler__kernel_notes(sampler));
 	return epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, engine__fd(&session->engine), &event)
@@ -439,6 +469,7 @@ void session__close(struct session *session)
 		return;
 	engine__close(&session->engine);
 	symbolizer__free(&session->symbolizer);
+	gil__free(&session->gil);
 	waits__free(&session->waits);
 	follower__free(&session->follower);
 	containers__free(&session->containers);

@@ -7,6 +7,7 @@
 
 #include "os/command.h"
 #include "run/follow.h"
+#include "run/gil.h"
 #include "run/report.h"
 #include "run/session.h"
 #include "run/waits.h"
@@ -18,6 +19,7 @@ struct session {
 	struct session_config config;
 	struct profile profile;
 	struct symbolizer symbolizer;
+	struct gil gil; /* --mode gil only */
 	struct engine engine;
 	struct follower follower;
 	struct scope scope;	      /* empty if neither cgroups nor containers were asked for */

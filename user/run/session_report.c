@@ -188,6 +188,7 @@ static void fill_report(struct session *session, struct report *report)
 		.counts = session->symbolizer.counts,
 		.mode = session->config.mode,
 		.profile = session->config.mode == ENGINE_CPU ? NULL : &session->profile,
+		.gil = session->symbolizer.gil,
 		.hides_idle = session->config.hide_idle,
 		.only_exceptions = session->config.only_exceptions,
 		.rate_hz = session->config.rate_hz,

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "os/proc.h"
+#include "run/gil.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -92,11 +93,11 @@ static int retake_stack(struct symbolizer *symbolizer, struct stack *stack, cons
 
 static int take_stack(struct symbolizer *symbolizer, const struct pbp_stack *record, size_t size)
 {
-	struct stack stack = {
-		.id = record->id,
-		.count = record->count,
-		.truncated = record->flags & PBP_STACK_TRUNCATED,
-		.root = UINT32_MAX, .leaf_code = PY_CODE_NONE};
+	struct stack stack = {.id = record->id,
+			      .count = record->count,
+			      .truncated = record->flags & PBP_STACK_TRUNCATED,
+			      .root = UINT32_MAX,
+			      .leaf_code = PY_CODE_NONE};
 	struct stack *known = find_stack(symbolizer, record->id);
 	int err;
 
@@ -202,7 +203,8 @@ static uint32_t leaf_frame(struct symbolizer *symbolizer, const struct stack *st
 			   const struct pbp_sample *sample)
 {
 	bool jit = sample->flags & PBP_SAMPLE_JIT;
-	uint32_t id = symbolize_frame_at(symbolizer, stack->process, stack->leaf_code, sample->leaf_instr, jit);
+	uint32_t id =
+		symbolize_frame_at(symbolizer, stack->process, stack->leaf_code, sample->leaf_instr, jit);
 
 	if (jit && id != UINT32_MAX)
 		symbolizer->counts.approximate +=
@@ -248,9 +250,39 @@ static bool is_unknown(const struct process *process)
 	return !process->python;
 }
 
+/* The node of its stack. */
+static uint32_t place(struct symbolizer *symbolizer, struct process *process, struct stack *stack,
+		      const struct pbp_sample *sample, const struct named_thread *thread)
+{
+	uint32_t node;
+
+	symbolize_begin(symbolizer, process);
+	node = symbolize_root(symbolizer, process, thread);
+	if (node != TRIE_FULL)
+		node = node_of_sample(symbolizer, stack, sample, node);
+	if (node != TRIE_FULL)
+		return node;
+	symbolizer->counts.pruned++;
+	return symbolizer->pruned;
+}
+
+/* It is left out, but others may wait for its GIL. */
+static void note_holder(struct symbolizer *symbolizer, struct process *process, struct stack *stack,
+			const struct pbp_sample *sample, const struct named_thread *thread,
+			const struct sample_share *share)
+{
+	const struct symbolize_counts before = symbolizer->counts;
+
+	if (!symbolizer->gil || gil__part(process, sample, share) != GIL_HOLDS)
+		return;
+	gil__note_holder(symbolizer->gil, process, place(symbolizer, process, stack, sample, thread), sample,
+			 share);
+	symbolizer->counts = before;
+}
+
 static bool wants_threads(const struct symbolizer *symbolizer)
 {
-	return symbolizer->by_thread || symbolizer->namer.filter || symbolizer->sink;
+	return symbolizer->by_thread || symbolizer->namer.filter || symbolizer->sink || symbolizer->gil;
 }
 
 static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *sample,
@@ -260,6 +292,7 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 	struct stack *stack = sample->stack_id ? find_stack(symbolizer, sample->stack_id) : NULL;
 	const struct symbolize_counts before = symbolizer->counts;
 	const struct named_thread *thread = NULL;
+	struct sample_share given = *share;
 	uint32_t node;
 
 	if (!process)
@@ -280,25 +313,18 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 			return;
 		}
 	}
-	if (symbolize_is_left_out(symbolizer, sample, thread, share))
-		return;
-	if (symbolize_is_hidden(symbolizer, stack, share)) {
-		symbolizer->counts.hidden_ns += share->time_ns;
-		if (share->extra_ns)
-			estimate__add(&symbolizer->estimate, ESTIMATE_HIDDEN, share->kind, share->extra_ns);
+	if (symbolize_leave_out(symbolizer, process, sample, thread, share)) {
+		note_holder(symbolizer, process, stack, sample, thread, share);
 		return;
 	}
-	symbolize_begin(symbolizer, process);
+	if (symbolize_hide(symbolizer, process, stack, sample, share))
+		return;
 	count_state(&symbolizer->counts, sample, share->reason != WAIT_NONE);
-	node = symbolize_root(symbolizer, process, thread);
-	if (node != TRIE_FULL)
-		node = node_of_sample(symbolizer, stack, sample, node);
-	if (node == TRIE_FULL) {
-		node = symbolizer->pruned;
-		symbolizer->counts.pruned++;
-	}
-	node = symbolize_add_share(symbolizer, node, share);
-	symbolize_give(symbolizer, process, thread, sample, share, node, &before);
+	node = place(symbolizer, process, stack, sample, thread);
+	if (symbolizer->gil && thread)
+		gil__name(symbolizer->gil, process, sample, thread->name);
+	node = symbolize_add_share(symbolizer, process, node, sample, &given);
+	symbolize_give(symbolizer, process, thread, sample, &given, node, &before);
 	if (share->counted)
 		symbolizer->counts = before; /* it has been, with its first share */
 	symbolizer->profile->samples += !share->counted;
@@ -413,7 +439,8 @@ void symbolizer__forget_over(struct symbolizer *symbolizer)
 	bool any = false;
 
 	for (size_t i = 0; i < symbolizer->processes->items.len && !any; i++)
-		any = symbolizer->processes->items.items[i]->over && symbolizer->processes->items.items[i]->stacks;
+		any = symbolizer->processes->items.items[i]->over &&
+		      symbolizer->processes->items.items[i]->stacks;
 	if (any)
 		forget_stacks(symbolizer, false, NULL);
 }

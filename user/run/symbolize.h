@@ -20,6 +20,9 @@
 
 #include <stdint.h>
 
+struct gil;
+struct gil_thread;
+
 #define STACK_FRAMES_MAX 131072 /* of one record: more than either engine sends */
 
 /* What became of the samples; all but `unknown_stack` are in the profile. */
@@ -41,6 +44,7 @@ struct symbolize_counts {
 	uint64_t left_out_ns;	      /* of profiles of time: what they stand for */
 	uint64_t attached, collecting, raising, handling, in_kernel; /* of those on the CPU */
 	uint64_t waits;	    /* of the samples: off the CPU */
+	uint64_t hidden;    /* samples on the CPU that are left out, since they are for no GIL (run/gil.h) */
 	uint64_t hidden_ns; /* waits that are left out, since they are for work (run/idle.h) */
 };
 
@@ -77,6 +81,7 @@ struct sample_share {
 	uint32_t kind;	   /* ... of this kind */
 	enum wait_reason reason;
 	int32_t syscall;
+	uint64_t lock;	  /* the GIL that it is for, where that matters (run/gil.h); 0: none */
 	bool counted; /* the sample has another share, too, which came first */
 };
 
@@ -96,6 +101,7 @@ struct symbolizer {
 	bool hide_idle;			 /* leave out waits for work; set by the caller, as the next ones */
 	bool hide_gc;			 /* no frames for the collection of garbage */
 	bool only_exceptions;		 /* samples of threads that have an exception */
+	struct gil *gil; /* only holding a GIL and waiting for one is of interest; NULL: all */
 	bool cpu_is_known; /* time on the CPU is, in sum (symbolizer__settle): samples only share it out */
 	struct hmap stack_index;	 /* id -> index in stacks */
 	VEC(struct stack) stacks;
@@ -140,6 +146,10 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
  */
 int symbolizer__take_share(struct symbolizer *symbolizer, const struct pbp_sample *sample,
 			   const struct sample_share *share);
+
+/* For run/gil.c: a part of what a thread's samples weigh, which is known only now, to whoever wants samples. */
+void symbolizer__give_more(struct symbolizer *symbolizer, const struct gil_thread *of, uint64_t time_ns, uint32_t node,
+			   uint64_t weight_ns, uint64_t extra_ns, uint32_t kind);
 
 /* Is it there, taken and not forgotten? */
 bool symbolizer__has_stack(const struct symbolizer *symbolizer, uint64_t id);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For run/symbolize*.c only: symbolize.c (START HERE: records, samples, bounds), symbolize_stacks.c (frames and
- * paths), symbolize_roots.c (what stands above them), symbolize_tails.c (deep stacks), symbolize_share.c (what a
- * sample adds), symbolize_sink.c (samples one by one).
+ * For run/symbolize*.c only: symbolize.c (START HERE: records, samples, bounds), symbolize_stacks.c (frames
+ * and paths), symbolize_roots.c (what stands above them), symbolize_tails.c (deep stacks), symbolize_share.c
+ * (what a sample adds), symbolize_sink.c (samples one by one).
  */
 #pragma once
 
@@ -29,7 +29,8 @@ int symbolize_stacks(struct symbolizer *symbolizer);
 /* Frame id of a code object at an instruction; `approximate`: where it was at some time before. */
 uint32_t symbolize_frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
 			    uint64_t instr, bool approximate);
-/* ... of a raw frame; UINT32_MAX for one that is not to be shown. *code_index: PY_CODE_NONE if it has none. */
+/* ... of a raw frame; UINT32_MAX for one that is not to be shown. *code_index: PY_CODE_NONE if it has none.
+ */
 uint32_t symbolize_raw_frame(struct symbolizer *symbolizer, struct process *process,
 			     const struct pbp_frame *raw, uint32_t *code_index);
 
@@ -37,7 +38,7 @@ uint32_t symbolize_raw_frame(struct symbolizer *symbolizer, struct process *proc
 
 /* All that one of these texts has in it: none is cut. */
 #define SYMBOLIZE_ROOT_TEXT                                                                                  \
-	(sizeof(((struct process *)0)->raw_command) + CONTAINER_CALLED_BYTES + PY_THREAD_NAME_BYTES +         \
+	(sizeof(((struct process *)0)->raw_command) + CONTAINER_CALLED_BYTES + PY_THREAD_NAME_BYTES +        \
 	 PIDNS_TEXT + 32)
 
 /* What stands above stacks, where it is told apart. Valid UTF-8. */
@@ -64,13 +65,15 @@ uint32_t symbolize_tail(struct symbolizer *symbolizer, const struct stack *stack
 /* --- symbolize_share.c --- */
 
 /* Is it of a thread that was not asked for, or does nothing that was? Then that is counted. */
-bool symbolize_is_left_out(struct symbolizer *symbolizer, const struct pbp_sample *sample,
-			   const struct named_thread *thread, const struct sample_share *share);
-/* Is it left out of the profile? `stack` may be NULL. */
-bool symbolize_is_hidden(const struct symbolizer *symbolizer, struct stack *stack,
+bool symbolize_leave_out(struct symbolizer *symbolizer, struct process *process,
+			 const struct pbp_sample *sample, const struct named_thread *thread,
 			 const struct sample_share *share);
-/* The node that it was added to. */
-uint32_t symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const struct sample_share *share);
+/* Is it left out of the profile? Then it is noted as that. `stack` may be NULL. */
+bool symbolize_hide(struct symbolizer *symbolizer, struct process *process, struct stack *stack,
+		    const struct pbp_sample *sample, const struct sample_share *share);
+/* The node that it was added to. Of what is added later (run/gil.h) the times in `share` are 0 then. */
+uint32_t symbolize_add_share(struct symbolizer *symbolizer, struct process *process, uint32_t node,
+			     const struct pbp_sample *sample, struct sample_share *share);
 
 /* --- symbolize_sink.c --- */
 

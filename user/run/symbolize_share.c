@@ -6,12 +6,14 @@
  */
 #include "run/symbolize_parts.h"
 
+#include "run/gil.h"
 #include "run/idle.h"
 
 #include <string.h>
 
-bool symbolize_is_left_out(struct symbolizer *symbolizer, const struct pbp_sample *sample,
-			   const struct named_thread *thread, const struct sample_share *share)
+bool symbolize_leave_out(struct symbolizer *symbolizer, struct process *process,
+			 const struct pbp_sample *sample, const struct named_thread *thread,
+			 const struct sample_share *share)
 {
 	struct symbolize_counts *counts = &symbolizer->counts;
 	bool of_thread = thread && !thread->wanted;
@@ -26,7 +28,9 @@ bool symbolize_is_left_out(struct symbolizer *symbolizer, const struct pbp_sampl
 		counts->left_out_waits += share->reason != WAIT_NONE;
 	}
 	counts->left_out_ns += share->time_ns;
-	if (share->extra_ns)
+	if (symbolizer->gil && share->reason == WAIT_NONE && share->extra_ns)
+		gil__hide(symbolizer->gil, process, sample, ESTIMATE_LEFT_OUT);
+	else if (share->extra_ns)
 		estimate__add(&symbolizer->estimate, ESTIMATE_LEFT_OUT, share->kind, share->extra_ns);
 	return true;
 }
@@ -50,9 +54,11 @@ static bool is_idle(const struct symbolizer *symbolizer, const struct stack *sta
 	return idle__is(symbolizer->profile->strings, innermost, count);
 }
 
-bool symbolize_is_hidden(const struct symbolizer *symbolizer, struct stack *stack,
-			 const struct sample_share *share)
+static bool is_hidden(const struct symbolizer *symbolizer, struct process *process, struct stack *stack,
+		      const struct pbp_sample *sample, const struct sample_share *share)
 {
+	if (symbolizer->gil)
+		return gil__part(process, sample, share) == GIL_NEITHER && share->reason != WAIT_WORLD;
 	if (!symbolizer->hide_idle || !stack || !idle__may_be(share->reason))
 		return false;
 	if (!stack->idle_known) {
@@ -60,6 +66,20 @@ bool symbolize_is_hidden(const struct symbolizer *symbolizer, struct stack *stac
 		stack->idle_known = !stack->unreadable;
 	}
 	return stack->idle;
+}
+
+bool symbolize_hide(struct symbolizer *symbolizer, struct process *process, struct stack *stack,
+		    const struct pbp_sample *sample, const struct sample_share *share)
+{
+	if (!is_hidden(symbolizer, process, stack, sample, share))
+		return false;
+	symbolizer->counts.hidden += share->reason == WAIT_NONE;
+	symbolizer->counts.hidden_ns += share->time_ns;
+	if (symbolizer->gil && share->reason == WAIT_NONE && share->extra_ns)
+		gil__hide(symbolizer->gil, process, sample, ESTIMATE_HIDDEN);
+	else if (share->extra_ns)
+		estimate__add(&symbolizer->estimate, ESTIMATE_HIDDEN, share->kind, share->extra_ns);
+	return true;
 }
 
 static uint32_t wait_frame(struct symbolizer *symbolizer, const struct sample_share *share)
@@ -81,11 +101,15 @@ static uint32_t wait_frame(struct symbolizer *symbolizer, const struct sample_sh
 	return id;
 }
 
-uint32_t symbolize_add_share(struct symbolizer *symbolizer, uint32_t node, const struct sample_share *share)
+uint32_t symbolize_add_share(struct symbolizer *symbolizer, struct process *process, uint32_t node,
+			     const struct pbp_sample *sample, struct sample_share *share)
 {
 	struct trie *trie = &symbolizer->profile->trie;
-	uint32_t leaf = share->reason ? trie__child(trie, node, wait_frame(symbolizer, share)) : node;
+	uint32_t leaf;
 
+	if (symbolizer->gil && share->reason != WAIT_WORLD)
+		return gil__add(symbolizer->gil, process, node, sample, share);
+	leaf = share->reason ? trie__child(trie, node, wait_frame(symbolizer, share)) : node;
 	leaf = leaf == TRIE_FULL ? symbolizer->pruned : leaf;
 	trie__add(trie, leaf, share->time_ns);
 	if (share->extra_ns)
@@ -100,7 +124,7 @@ void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[E
 	uint32_t rest = trie__child(trie, TRIE_ROOT, symbolizer->not_walked);
 	uint64_t until_ns[ESTIMATE_KINDS];
 
-	rest = rest == TRIE_FULL ? symbolizer->pruned : rest;
+	rest = symbolizer->gil ? ESTIMATE_HIDDEN : rest == TRIE_FULL ? symbolizer->pruned : rest;
 	for (size_t kind = 0; kind < ESTIMATE_KINDS; kind++)
 		until_ns[kind] = last || estimate->sums[kind] ? exact_ns[kind] : estimate->settled[kind];
 	symbolize_give_settled(symbolizer, until_ns, rest);

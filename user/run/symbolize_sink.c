@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "base/util.h"
+#include "run/gil.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -163,6 +164,31 @@ void symbolize_give(struct symbolizer *symbolizer, const struct process *process
 	take_all(symbolizer, &out);
 }
 
+void symbolizer__give_more(struct symbolizer *symbolizer, const struct gil_thread *of, uint64_t time_ns,
+			   uint32_t node, uint64_t weight_ns, uint64_t extra_ns, uint32_t kind)
+{
+	struct process *process = processes__find(symbolizer->processes, of->pid);
+	struct pbp_sample sample = {.tgid = of->pid, .tid = of->tid};
+	const struct named_thread *thread;
+	struct sink_sample out = {.time_ns = time_ns,
+				  .node = node,
+				  .state = SINK_CONTINUED,
+				  .weight_ns = weight_ns,
+				  .extra_ns = extra_ns,
+				  .kind = kind};
+
+	if (!symbolizer->sink)
+		return;
+	memcpy(sample.comm, of->comm, sizeof(sample.comm));
+	if (symbolizer->sampler && out.time_ns)
+		out.time_ns = sampler__local_ns(symbolizer->sampler, out.time_ns);
+	if (process && process->serial == of->serial) {
+		thread = thread_namer__of(&symbolizer->namer, process, &sample);
+		out.thread = thread ? find_thread(symbolizer, process, thread) : NULL;
+	}
+	take_all(symbolizer, &out);
+}
+
 void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS],
 			    uint32_t rest)
 {
@@ -177,7 +203,7 @@ void symbolize_give_settled(struct symbolizer *symbolizer, const uint64_t exact_
 		struct sink_sample sample = {
 			.node = rest, .state = SINK_CONTINUED, .weight_ns = due_ns[kind]};
 
-		if (due_ns[kind] && !estimate->sums[kind])
+		if (due_ns[kind] && !estimate->sums[kind] && rest != ESTIMATE_HIDDEN)
 			take_all(symbolizer, &sample);
 	}
 }

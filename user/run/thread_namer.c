@@ -124,7 +124,7 @@ static void set_name(struct thread_namer *namer, const struct process *process, 
 {
 	thread->wanted = !namer->filter ||
 			 thread_filter__wants(namer->filter, name, thread->tid, thread->tid == process->pid);
-	thread->name = thread->wanted ? strtab__add(namer->strings, name, strlen(name)) : 0;
+	thread->name = thread->wanted || namer->name_all ? strtab__add(namer->strings, name, strlen(name)) : 0;
 	if (thread->name == UINT32_MAX)
 		thread->name = 0;
 }

@@ -23,7 +23,7 @@ struct named_thread {
 	pid_t tid;
 	py_addr tstate; /* when it was looked up; 0: it had none */
 	char comm[16];	/* ... */
-	uint32_t name;	/* strtab id; valid UTF-8, not escaped; only of those that are wanted */
+	uint32_t name;	/* strtab id; valid UTF-8, not escaped; only of those that are to have one */
 	bool is_python; /* it is threading's name */
 	bool wanted;
 	uint64_t look_ns; /* when to look again, by the clock of samples */
@@ -32,6 +32,7 @@ struct named_thread {
 struct thread_namer {
 	struct strtab *strings;		    /* borrowed, as the next one */
 	const struct thread_filter *filter; /* NULL: all are wanted */
+	bool name_all;			    /* those that are not wanted, too; set by the caller */
 	struct py_objects objects;	    /* of the process that was looked into last */
 	uint32_t serial, epoch;		    /* ... */
 	VEC(struct named_thread) threads;

@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "os/proc.h"
 #include "os/task.h"
-#include "py/gils.h"
+#include "run/gil.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,6 @@
 #define LOOK_NS                                                                                              \
 	20000000ull /* between looks for long waits that were not walked, and how long they are then */
 #define SKIPPED_NS 1000000000ull /* after the last one that was not walked, such a wait may still go on */
-#define GILS_NS	   100000000ull	 /* an address that lies in no GIL: these are looked for again so often */
 
 /* Times of ours, by the clock of the records. */
 static uint64_t kernel_ns(const struct waits *waits, uint64_t now)
@@ -83,17 +82,6 @@ static void close_open(struct waits *waits, pid_t tid)
 
 /* --- reasons --- */
 
-static bool waits_for_gil(struct process *process, uint64_t address, uint64_t now)
-{
-	if (py_gils__has(&process->gils, address))
-		return true;
-	if (!process->attached || process->exited || now - process->gils.read_ns < GILS_NS)
-		return false;
-	process->gils.read_ns = now;
-	py_gils__read(&process->gils, &process->target);
-	return py_gils__has(&process->gils, address);
-}
-
 static enum wait_reason reason_of(struct process *process, const struct pbp_wait *wait)
 {
 	enum wait_reason reason;
@@ -104,9 +92,22 @@ static enum wait_reason reason_of(struct process *process, const struct pbp_wait
 		return WAIT_STOPPED;
 	reason = wait_reason_of(wait->syscall, wait->arg);
 	if (reason == WAIT_LOCK && wait->syscall == SYS_futex &&
-	    waits_for_gil(process, wait->arg, wait->out_ns + wait->duration_ns))
+	    process__gil_at(process, wait->arg, wait->out_ns + wait->duration_ns))
 		return WAIT_GIL;
+	if (reason == WAIT_LOCK && wait->sample.flags & PBP_SAMPLE_SUSPENDED)
+		return WAIT_WORLD;
 	return reason;
+}
+
+/* The GIL that it waits for, ready to run or not; 0: none, or it holds it still. */
+static uint64_t lock_of(const struct waits *waits, struct process *process, const struct pbp_wait *wait)
+{
+	/* At a tick its stack is read a moment later, when it may have got it. */
+	bool attached = wait->sample.flags & PBP_SAMPLE_ATTACHED && !(wait->flags & PBP_WAIT_TICK);
+
+	if (!waits->gil || attached || wait->syscall != SYS_futex || wait->flags & PBP_WAIT_STOPPED)
+		return 0;
+	return process__gil_at(process, wait->arg, wait->out_ns + wait->duration_ns);
 }
 
 /* --- into the profile --- */
@@ -135,8 +136,11 @@ static int take_between(struct waits *waits, const struct pbp_wait *wait, uint64
 
 	if (!process || from >= to)
 		return 0;
-	ready_from = min_u64(ready_from, to);
-	share.reason = reason_of(process, wait);
+	if (waits->gil)
+		gil__note_off(waits->gil, process, &wait->sample, wait->out_ns, to, wait->extra_ns);
+	share.lock = lock_of(waits, process, wait);
+	ready_from = share.lock ? to : min_u64(ready_from, to);
+	share.reason = share.lock ? WAIT_GIL : reason_of(process, wait);
 	share.syscall = share.reason == WAIT_IO || share.reason == WAIT_OTHER ? wait->syscall : 0;
 	err = take_part(waits, wait, &share, from, ready_from - from, to - from);
 	share.counted |= ready_from > from;

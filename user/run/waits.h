@@ -29,6 +29,7 @@ struct waits {
 	struct symbolizer *symbolizer;
 	struct processes *processes;
 	bool want_names;
+	struct gil *gil; /* which one is waited for matters; NULL: it does not */
 	uint64_t start_ns, end_ns; /* of the run, by the kernel side's clock; end_ns 0: it goes on */
 	struct hmap by_tid;	   /* -> index in open */
 	VEC(struct open_wait) open;
