@@ -67,10 +67,37 @@ static inline void made_tiny(struct profile *profile)
 	MADE_STACK(profile, 1, MADE_FRAME("only", "one.py", 1, 1));
 }
 
+/* Code of a file, for formats that show it; NULL: why there is none. */
+static inline void made_add_code(struct profile *profile, const char *name, enum listing_state state, const char *text)
+{
+	struct listing listing = {.file = made_text(profile, name), .state = state};
+
+	listing.len = text ? strlen(text) : 0;
+	listing.text = text ? malloc(listing.len + 1) : NULL;
+	if (text)
+		memcpy(listing.text, text, listing.len);
+	listings__put(&profile->listings, &listing);
+}
+
 #define MADE_MODULE MADE_FRAME("<module>", "/srv/shop/main.py", 90, 1)
 #define MADE_SERVE  MADE_FRAME("serve", "/srv/shop/main.py", 61, 60)
 #define MADE_DECODE MADE_FRAME("JSONDecoder.decode", "/usr/lib/python3.12/json/decoder.py", 338, 332)
 #define MADE_TREE   MADE_FRAME("total", "/srv/shop/tree.py", 8, 5)
+
+static inline void made_shop_code(struct profile *profile)
+{
+	char text[8192], *at = text, *end = text + sizeof(text);
+
+	for (int line = 1; line <= 95; line++)
+		at += snprintf(at, end - at, line == 61 ? "\tserve(queue)\n" : line == 90 ? "while \"<b>\":\r\n" : "line %d\n",
+			       line);
+	made_add_code(profile, "/srv/shop/main.py", LISTING_READ, text);
+	made_add_code(profile, "/srv/shop/tree.py", LISTING_READ,
+		      "# one\n\n\n\ndef total(node):\n    return node.weight\n\n    total(node.next)");
+	profile->listings.items.items[1].changed = true;
+	made_add_code(profile, "/srv/shop/price.py", LISTING_DENIED, NULL);
+	made_add_code(profile, "/opt/lib/site-packages/ink/page.py", LISTING_READ, "import this\n");
+}
 
 /* With recursion, lines, annotations, and a line that is approximate. */
 static inline void made_shop(struct profile *profile)
@@ -95,6 +122,7 @@ static inline void made_shop(struct profile *profile)
 	node = trie__child(&profile->trie, made_add_frame(profile, TRIE_ROOT, MADE_MODULE),
 			   frame_table__add(&profile->frames, &hot));
 	made_add_weight(profile, node, 13);
+	made_shop_code(profile);
 }
 
 static inline void made_threads(struct profile *profile)
@@ -142,9 +170,12 @@ static inline void made_hostile(struct profile *profile)
 
 	memset(longest, 'L', 10000);
 	longest[10000] = '\0';
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		MADE_STACK(profile, 10, MADE_MODULE, MADE_FRAME(names[i], names[i], 7, 5),
 			   MADE_FRAME(names[(i + 1) % 16], names[i], 0, 0));
+		made_add_code(profile, names[i], LISTING_READ, names[i]);
+	}
+	made_add_code(profile, longest, LISTING_READ, longest);
 	MADE_STACK(profile, 10, MADE_MODULE, MADE_FRAME(longest, longest, 1, 1));
 	/* These two are one function for pstats. */
 	MADE_STACK(profile, 1, MADE_NOTE("[truncated]", FRAME_SPECIAL));

@@ -3,7 +3,7 @@
 
     readers.py FOLDER NAME [FORMAT...]
 
-of NAME.html, .collapsed, .pstats, .json, .pb.gz, .jsonl (default: all). pstats loads its file itself; a
+of NAME.html, .heatmap.html, .collapsed, .pstats, .json, .pb.gz, .jsonl (default: all). pstats loads its file itself; a
 page's profile and the other JSON are read by json, and the file of pprof by its published schema and, where
 there is one, `go tool pprof`. Prints "FORMAT SAMPLES NANOSECONDS" for each, so that runs by several Pythons
 can be compared; exit 1 if something is wrong. Runs on Python 3.8 and later.
@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 Read = collections.namedtuple("Read", "samples ns selves metadata")
-# selves: {(function, file): samples in which it was executing}; metadata: None where there is no place for it
+# selves: {(function, file): samples in which it was executing}, None where that is not told; metadata: None where there is no place for it
 
 
 def fail(*words):
@@ -141,6 +141,24 @@ def read_page(path):
     return Read(samples, samples * data["unit"]["ns"], selves, data["metadata"])
 
 
+def read_heatmap(path):
+    with open(path, encoding="utf-8") as file:
+        page = file.read()
+    data = json.loads(re.search('<script type="application/json" id="profile">(.*?)</script>', page, re.S)[1])
+    selves = collections.Counter({(name, ""): own // data["unit"]["weight"] for name, own in data["notes"]})
+    for file in data["files"]:
+        numbers = [file["lines"][i : i + 4] for i in range(0, len(file["lines"]), 4)]
+        need(sum(line[1] for line in numbers) == file["self"], path, "has lines that do not add up:", file["name"])
+        need([abs(line[0]) for line in numbers] == sorted({abs(line[0]) for line in numbers}), path, "lines:", numbers)
+        need(all(line[1] <= line[2] <= file["total"] for line in numbers), path, "has more in a line than in all")
+        need(all(line[3] < len(data["functions"]) for line in numbers), path, "has a function that is not there")
+        need(sum(len(piece[1]) for piece in file["code"]) <= file["count"], path, "has more code than there is")
+        selves["", file["name"]] += file["self"] // data["unit"]["weight"]
+    samples = sum(selves.values())
+    need(samples * data["unit"]["weight"] == data["total"], path, "has", samples, "samples in all")
+    return Read(samples, samples * data["unit"]["ns"], None, data["metadata"])
+
+
 def fields(message):
     """Of a protobuf message: (number, value)."""
     at = 0
@@ -235,6 +253,7 @@ def read_by_pprof(path, samples, ns, functions):
 
 READERS = {
     "html": read_page,
+    "heatmap.html": read_heatmap,
     "collapsed": read_collapsed,
     "pstats": read_pstats,
     "json": read_speedscope,
@@ -261,6 +280,8 @@ for suffix in formats or READERS:
         known = first.metadata or read.metadata
         for key in known:
             need(key.startswith("pruned") or read.metadata.get(key) == known[key], suffix, "differs in", key)
+    if read.selves is None:  # by lines, whatever function they are of
+        continue
     # For pstats "~" is no file.
     selves = collections.Counter()
     for (function, file), weight in read.selves.items():

@@ -278,6 +278,7 @@ int choose_writers(struct options *options, const struct writer *format)
 				log_shown(output->path));
 			return -EINVAL;
 		}
+		options->session.code |= output->writer->shows_code;
 		if (!strcmp(output->path, "-") && options->report && !strcmp(options->report, "-"))
 			return refuse("-o - and --report -: stdout takes one of them");
 	}

@@ -12,10 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FORMATS 6
-static const char *const formats[FORMATS] = {"flamegraph", "collapsed", "pstats",
-					     "speedscope", "pprof",	"jsonl"};
-static const char *const suffixes[FORMATS] = {"html", "collapsed", "pstats", "json", "pb.gz", "jsonl"};
+#define FORMATS 7
+static const char *const formats[FORMATS] = {"flamegraph", "collapsed", "pstats", "speedscope",
+					     "pprof",	   "jsonl",	"heatmap"};
+static const char *const suffixes[FORMATS] = {"html",  "collapsed", "pstats",	   "json",
+					      "pb.gz", "jsonl",	    "heatmap.html"};
 
 /* Runs a command to its end, which has to be a good one. */
 #define run_well(...) run_command((const char *const[]){__VA_ARGS__, NULL})
@@ -145,7 +146,7 @@ LIVE_TEST(formats, of_a_process)
 	snprintf(recording, sizeof(recording), "%s/x.pbp", folder);
 	run = profiler__finish(profiler("-p", pid_text, "-d", "1", "-r", "499", "-q", "-t", "--by", "process",
 					"-o", paths[0], "-o", paths[1], "-o", paths[2], "-o", paths[3], "-o",
-					paths[4], "-o", paths[5], "-o", recording),
+					paths[4], "-o", paths[5], "-o", paths[6], "-o", recording),
 			       paths[1]);
 	check(run->code == 0 && run->report.samples > 50, "exit code %d, %g samples", run->code,
 	      run->report.samples);
@@ -197,7 +198,8 @@ LIVE_TEST(formats, streams)
 	start_threads();
 	for (size_t format = 0; format < FORMATS; format++) {
 		bool binary = !strcmp(formats[format], "pstats") || !strcmp(formats[format], "pprof");
-		const char *begin = !strcmp(formats[format], "flamegraph") ? "<!DOCTYPE html>" : "{";
+		bool is_page = !strcmp(formats[format], "flamegraph") || !strcmp(formats[format], "heatmap");
+		const char *begin = is_page ? "<!DOCTYPE html>" : "{";
 
 		run = profiler_run("-p", pid_text, "-d", "0.2", "-r", "499", "--format", formats[format],
 				   "-o", "-");
@@ -226,14 +228,14 @@ static const char *browser(void)
 	return NULL;
 }
 
-static void view(const char *test, const char *const *names)
+static void view(const char *test, size_t format, const char *const *names)
 {
 	const char *folder = scratch_folder("");
 
 	if (!browser())
 		cr_skip_test("no browser: scripts/setup --test installs one where Debian's packages are");
 	for (; *names; names++)
-		make_file(folder, *names, 0);
+		make_file(folder, *names, format);
 	run_well("python3", "tests/viewer.py", browser(), folder, test);
 }
 
@@ -241,7 +243,13 @@ static void view(const char *test, const char *const *names)
 #define VIEWER_TEST(name, ...)                                                                               \
 	LIVE_TEST(formats, page_##name)                                                                      \
 	{                                                                                                    \
-		view(#name, (const char *const[]){__VA_ARGS__, NULL});                                       \
+		view(#name, 0, (const char *const[]){__VA_ARGS__, NULL});                                    \
+	}
+/* ... of the heatmap. */
+#define HEATMAP_TEST(name, ...)                                                                              \
+	LIVE_TEST(formats, heatmap_##name)                                                                   \
+	{                                                                                                    \
+		view("heatmap_" #name, 6, (const char *const[]){__VA_ARGS__, NULL});                         \
 	}
 
 VIEWER_TEST(figures, "shop")
@@ -259,3 +267,7 @@ VIEWER_TEST(themes, "hostile")
 VIEWER_TEST(small, "shop", "hostile", "100000")
 VIEWER_TEST(many, "100000")
 VIEWER_TEST(pruned, "600000")
+HEATMAP_TEST(figures, "shop")
+HEATMAP_TEST(hostile, "hostile")
+HEATMAP_TEST(themes, "shop")
+HEATMAP_TEST(small, "shop", "100000")

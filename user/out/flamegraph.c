@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A flame graph as one HTML file that needs nothing else: the page of user/out/viewer (START there:
- * page.html), put together when the program is built, with the profile as JSON in it. Its parts are arrays,
+ * flamegraph.html), put together when the program is built, with the profile as JSON in it. Its parts are arrays,
  * since objects would be several times as long:
  *
  *	metadata	words.h
@@ -16,20 +16,17 @@
  * Texts of the target are data there, never markup: no "<" of theirs reaches the page, which puts them into
  * text nodes and canvases only.
  */
+#include "out/page.h"
 #include "out/words.h"
 #include "out/writer.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const unsigned char page[] = {
 #include "flamegraph_page.inc"
 };
-
-/* Where the profile goes. */
-#define PLACE "@PROFILE@"
 
 /* A browser opens it at once, and a mail can carry it. */
 static const struct view_size size = {.frame = 40, .node = 10, .stack = 4, .max = 17u << 20};
@@ -187,12 +184,8 @@ static int add_profile(struct buf *json, const struct profile *profile, enum gro
 	if (!err) {
 		buf__adds(json, "{\"metadata\":");
 		words__metadata(json, profile, view);
-		buf__addf(json,
-			  ",\n\"unit\":{\"name\":\"%s\",\"weight\":%" PRIu64 ",\"ns\":%" PRIu64
-			  "},\n\"group\":\"%s\"",
-			  profile__unit_name(profile), profile__unit(profile),
-			  profile__ns(profile, profile__unit(profile)),
-			  group == GROUP_LINE ? "line" : "function");
+		words__unit(json, profile);
+		buf__addf(json, ",\n\"group\":\"%s\"", group == GROUP_LINE ? "line" : "function");
 		add_texts(json, &lists, profile->strings);
 		add_lists(json, &lists, view);
 		buf__addc(json, '}');
@@ -202,22 +195,8 @@ static int add_profile(struct buf *json, const struct profile *profile, enum gro
 	return err;
 }
 
-/* In JSON "<" stands in strings only, where it may as well be an escape; so nothing ends the script element.
- */
-static void add_as_data(struct buf *buf, const struct buf *json)
-{
-	const char *from = json->data, *end = json->data + json->len, *mark;
-
-	for (; (mark = memchr(from, '<', (size_t)(end - from))); from = mark + 1) {
-		buf__add(buf, from, (size_t)(mark - from));
-		buf__adds(buf, "\\u003c");
-	}
-	buf__add(buf, from, (size_t)(end - from));
-}
-
 static int write_flamegraph(const struct profile *profile, enum group_by group, struct buf *buf)
 {
-	const unsigned char *place = memmem(page, sizeof(page), PLACE, strlen(PLACE)), *rest;
 	struct buf json = {0};
 	struct view view;
 	int err;
@@ -225,16 +204,12 @@ static int write_flamegraph(const struct profile *profile, enum group_by group, 
 	/* Lines always: the page can leave them out. */
 	err = view__init(&view, profile, GROUP_LINE, &size);
 	if (!err)
-		err = place ? add_profile(&json, profile, group, &view) : -EINVAL;
+		err = add_profile(&json, profile, group, &view);
 	view__free(&view);
-	if (!err) {
-		rest = place + strlen(PLACE);
-		buf__add(buf, page, (size_t)(place - page));
-		add_as_data(buf, &json);
-		buf__add(buf, rest, sizeof(page) - (size_t)(rest - page));
-	}
+	if (!err)
+		err = page__write(buf, page, sizeof(page), &json);
 	buf__free(&json);
-	return err ?: buf->err;
+	return err;
 }
 
 static const char *const suffixes[] = {".html", NULL};

@@ -9,6 +9,7 @@
 
 static const struct writer *const writers[] = {
 	&flamegraph_writer,
+	&heatmap_writer,
 	&collapsed_writer,
 	&pstats_writer,
 	&speedscope_writer,

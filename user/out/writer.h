@@ -16,6 +16,7 @@ struct writer {
 	const char *const *suffixes; /* NULL-terminated, longest match wins, e.g. ".collapsed" */
 	const char *help;	     /* one line */
 	bool binary;		     /* refused on a terminal */
+	bool shows_code;	     /* of what is in profile->listings */
 	bool streams;		     /* a run is written while it is sampled (out/recorder.h) */
 	/* Append the whole file to buf. Returns 0 or -errno. */
 	int (*write)(const struct profile *profile, enum group_by group, struct buf *buf);
@@ -29,6 +30,7 @@ const struct writer *const *writer__all(void);
 
 /* The formats, each in the file of its name. A new one also gets a line in writer.c. */
 extern const struct writer flamegraph_writer;
+extern const struct writer heatmap_writer;
 extern const struct writer collapsed_writer;
 extern const struct writer pstats_writer;
 extern const struct writer speedscope_writer;

@@ -81,6 +81,7 @@ static enum session_error open_basics(struct session *session)
 	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
 		return SESSION_FAILED;
 	session->symbolizer.hide_idle = session->config.hide_idle;
+	session->symbolizer.code_files = session->config.code ? &session->code_files : NULL;
 	session->waits.symbolizer = &session->symbolizer;
 	session->waits.processes = &follower->processes;
 	session->waits.want_names = session->config.by_thread || session->config.gives_samples;
@@ -427,6 +428,7 @@ void session__close(struct session *session)
 		return;
 	engine__close(&session->engine);
 	symbolizer__free(&session->symbolizer);
+	code_files__free(&session->code_files);
 	waits__free(&session->waits);
 	follower__free(&session->follower);
 	containers__free(&session->containers);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "os/command.h"
+#include "run/code_files.h"
 #include "run/follow.h"
 #include "run/report.h"
 #include "run/session.h"
@@ -18,6 +19,7 @@ struct session {
 	struct session_config config;
 	struct profile profile;
 	struct symbolizer symbolizer;
+	struct code_files code_files;
 	struct engine engine;
 	struct follower follower;
 	struct scope scope;	      /* empty if neither cgroups nor containers were asked for */

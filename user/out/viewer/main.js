@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The state of the page, which is in the fragment of its address so that it can be shared, and what changes
- * it. Texts of the profile go into text nodes and the canvas only.
+ * it.
  */
 
 /*
@@ -21,12 +21,9 @@ const DEFAULTS = {
 };
 
 const SCOPES_MAX = 500; /* processes and threads to choose from, those with the most samples */
-const REGEX_NAME_MAX = 500; /* characters of a name that a regular expression sees */
 const NAME_MAX = 200; /* characters of a name where there is little room */
 
-const $ = id => document.getElementById(id);
-const profile = new Profile(JSON.parse($("profile").textContent));
-$("profile").remove();
+const profile = new Profile(takeData());
 const colors = new Colors(profile);
 const graph = new Graph({canvas: $("canvas"), scroller: $("scroller"), spacer: $("spacer")}, colors);
 const functionTable = new FunctionTable(profile, {
@@ -89,21 +86,6 @@ function numberOf(text, from, below) {
 }
 
 /* --- search --- */
-
-function matcher(text) {
-	const regex = /^\/(.+)\/$/.exec(text);
-	if (!regex)
-		return name => name.toLowerCase().includes(text.toLowerCase());
-	/* What repeats repetitions or choices may take for ever, and may stand in a link. */
-	if (/[+*}|].*\)[+*{]/.test(regex[1]))
-		return null;
-	try {
-		const compiled = new RegExp(regex[1], "i");
-		return name => compiled.test(name.slice(0, REGEX_NAME_MAX));
-	} catch {
-		return null;
-	}
-}
 
 /* Which functions match; null: all, as nothing is searched. */
 function search(text) {
@@ -188,10 +170,6 @@ function showFunction(fn, zoom) {
 	showLines(profile, $("lines-body"), countLines(profile, fn, isIn));
 }
 
-function cut(text, length) {
-	return text.length > length ? `${text.slice(0, length / 2)}…${text.slice(-length / 2)}` : text;
-}
-
 /* Names and figures; texts that are longer than that lose their middle. */
 function describe(id, length = Infinity) {
 	const fn = tree.functionOf(id), place = cut(tree.place(id), length);
@@ -208,11 +186,6 @@ function tell(id) {
 	$("status").textContent = describe(id);
 }
 
-function theme() {
-	const chosen = $("theme").value;
-	return chosen !== "auto" ? chosen : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-}
-
 /* Of callers there is no self time to colour by. */
 function scheme() {
 	return state.inverted === "1" ? "module" : state.color;
@@ -222,36 +195,6 @@ function useTheme() {
 	document.documentElement.dataset.theme = theme();
 	colors.use(theme(), scheme());
 	graph.draw();
-}
-
-/* --- the run --- */
-
-function describeRun() {
-	const run = profile.metadata, notes = [];
-	const processes = run.processes > 1 ? counted(run.processes, "processes") : "";
-	const title = [run.command, processes].filter(Boolean).join(" · ");
-	document.title = $("title").textContent = title || "Flame graph";
-	$("summary").textContent = [counted(run.samples, "samples"),
-		`${profile.time(profile.total[0])}${profile.unit.name === "samples" ? " of CPU time" : ""}`,
-		run.duration_s && `in ${run.duration_s.toFixed(1)} s`, run.rate_hz && `at ${run.rate_hz} Hz`,
-		run.engine && `${run.engine} engine`, run.start].filter(Boolean).join(" · ");
-	if (run.lost)
-		notes.push(`Not shown, as lost: ${counted(run.lost, "samples")}.`);
-	if (run.truncated)
-		notes.push(`Without a base, under [truncated]: ${counted(run.truncated, "samples")}.`);
-	if (run.unverified)
-		notes.push(`Without their callers, which could not be verified: ${counted(run.unverified, "samples")}.`);
-	if (run.pruned)
-		notes.push("Summed up as [pruned], so that this file is not too large: " +
-			`${profile.weight(run.pruned * profile.unit.weight)} of ${counted(run.pruned_stacks, "stacks")}.`);
-	$("notes").textContent = notes.join(" ");
-	$("notes").hidden = !notes.length;
-	for (const name in run) {
-		const term = document.createElement("dt"), value = document.createElement("dd");
-		term.textContent = name.replaceAll("_", " ");
-		value.textContent = run[name] ?? "not known";
-		$("metadata").append(term, value);
-	}
 }
 
 function fillScopes() {
@@ -369,7 +312,7 @@ addEventListener("popstate", () => {
 	show();
 });
 
-describeRun();
+describeRun(profile, "Flame graph");
 fillScopes();
 state = readState();
 useTheme();

@@ -9,16 +9,9 @@ const KIND_PROCESS = 2;
 const KIND_THREAD = 3;
 const KIND_CONTAINER = 4;
 
-/* "1 sample", "2 samples", "1 process"; `name` is the plural. */
-function counted(number, name) {
-	const one = name.replace(/sses$/, "ss").replace(/([^s])s$/, "$1");
-	return `${number.toLocaleString("en")} ${number === 1 ? one : name}`;
-}
-
-class Profile {
+class Profile extends Figures {
 	constructor(data) {
-		this.metadata = data.metadata;
-		this.unit = data.unit;
+		super(data);
 		this.group = data.group;
 		this.texts = data.texts;
 		this.functions = data.functions;
@@ -36,6 +29,7 @@ class Profile {
 		this.total.set(this.self);
 		for (let id = this.size - 1; id > 0; id--)
 			this.total[this.parent[id]] += this.total[id];
+		this.whole = this.total[0];
 	}
 
 	functionOf(id) {
@@ -72,22 +66,5 @@ class Profile {
 	place(fn, line) {
 		const file = this.functionFile(fn);
 		return line ? `${file}:${line < 0 ? "~" : ""}${Math.abs(line)}` : file;
-	}
-
-	/* "0.616 s" */
-	time(weight) {
-		const seconds = weight / this.unit.weight * this.unit.ns / 1e9;
-		return `${seconds.toLocaleString("en", {maximumFractionDigits: 3})} s`;
-	}
-
-	/* "12.5 % (61 samples, 0.616 s)" */
-	weight(weight) {
-		const count = counted(Math.round(weight / this.unit.weight), this.unit.name);
-		return `${this.share(weight)} (${count}, ${this.time(weight)})`;
-	}
-
-	share(weight) {
-		const percent = this.total[0] ? 100 * weight / this.total[0] : 0;
-		return `${percent.toFixed(percent && percent < 0.095 ? 3 : 1)} %`;
 	}
 }

@@ -68,19 +68,6 @@ function countLines(profile, fn, isIn) {
 	return [...lines.values()].sort((a, b) => Math.abs(a.line) - Math.abs(b.line) || a.line - b.line);
 }
 
-function cell(row, className, text) {
-	const td = row.insertCell();
-	td.className = className;
-	td.textContent = text;
-	return td;
-}
-
-function weightCell(row, profile, weight) {
-	const td = cell(row, "number", profile.share(weight));
-	td.title = profile.weight(weight);
-	td.style.setProperty("--share", `${profile.total[0] ? 100 * weight / profile.total[0] : 0}%`);
-}
-
 class FunctionTable {
 	constructor(profile, elements, onChoose) {
 		this.profile = profile;
