@@ -3,7 +3,8 @@
 
     readers.py FOLDER NAME [FORMAT...]
 
-of NAME.html, .heatmap.html, .collapsed, .pstats, .json, .pb.gz, .jsonl (default: all). pstats loads its file itself; a
+of NAME.html, .heatmap.html, .collapsed, .pstats, .json, .pb.gz, .jsonl, .gecko.json (default:
+all). pstats loads its file itself; a
 page's profile and the other JSON are read by json, and the file of pprof by its published schema and, where
 there is one, `go tool pprof`. Prints "FORMAT SAMPLES NANOSECONDS" for each, so that runs by several Pythons
 can be compared; exit 1 if something is wrong. Runs on Python 3.8 and later.
@@ -159,6 +160,70 @@ def read_heatmap(path):
     return Read(samples, samples * data["unit"]["ns"], None, data["metadata"])
 
 
+def read_gecko(path):
+    """By github.com/firefox-devtools/profiler: src/types/profile.ts as of version 61 (CHANGELOG-formats.md)."""
+    with open(path, encoding="utf-8") as file:
+        data = json.load(file)
+    meta, shared, threads = data["meta"], data["shared"], data["threads"]
+    need(meta["preprocessedProfileVersion"] == 61 and data["libs"] == [], path, "version")
+    categories = meta["categories"]
+    need(categories[0]["color"] == "grey" and all(c["subcategories"] == ["Other"] for c in categories), path, categories)
+    need({c["color"] for c in categories} <= {"grey", "yellow", "red", "purple", "blue", "orange"}, path, categories)
+    strings = shared["stringArray"]
+    need(all(isinstance(text, str) for text in strings) and len(set(strings)) == len(strings), path, "strings")
+    columns = {
+        "stackTable": "frame prefix",
+        "frameTable": "address inlineDepth category subcategory func nativeSymbol innerWindowID line column",
+        "funcTable": "name isJS relevantForJS resource source lineNumber columnNumber",
+        "resourceTable": "lib name host type",
+        "nativeSymbols": "libIndex address name functionSize",
+        "sources": "id filename startLine startColumn sourceMapURL",
+    }
+    for name, keys in columns.items():
+        need(set(shared[name]) == {"length", *keys.split()}, path, name, "has", *shared[name])
+        for key in keys.split():
+            need(len(shared[name][key]) == shared[name]["length"], path, name, key, "is not as long as it says")
+    stacks, frames, functions, sources = (shared[n] for n in ("stackTable", "frameTable", "funcTable", "sources"))
+
+    def in_range(table, key, length, null=False):
+        for value in table[key]:
+            need((value is None and null) or (type(value) is int and 0 <= value < length), path, key, value)
+
+    in_range(stacks, "frame", frames["length"])
+    need(all(p is None or 0 <= p < i for i, p in enumerate(stacks["prefix"])), path, "has a prefix behind its stack")
+    in_range(frames, "category", len(categories))
+    in_range(frames, "func", functions["length"])
+    in_range(functions, "name", len(strings))
+    in_range(functions, "source", sources["length"], null=True)
+    in_range(sources, "filename", len(strings))
+    for key in "initialVisibleThreads", "initialSelectedThreads":
+        in_range(meta, key, len(threads))
+    unit = meta["pybpfprof"]["period_ns"]
+    selves, total_ns, ids = collections.Counter(), 0, set()
+    for thread in threads:
+        samples = thread["samples"]
+        need(isinstance(thread["pid"], str) and isinstance(thread["tid"], int), path, thread["pid"], thread["tid"])
+        need(thread["isMainThread"] in (True, False) and isinstance(thread["name"], str), path, thread["name"])
+        need(not thread["isMainThread"] or thread["pid"] not in ids, path, "two main threads of", thread["pid"])
+        ids |= {thread["pid"]} if thread["isMainThread"] else set()
+        for key in "stack", "time", "weight", "threadCPUDelta":
+            need(len(samples[key]) == samples["length"] > 0, path, key, "is not as long as it says")
+        in_range(samples, "stack", stacks["length"], null=True)
+        need(samples["time"] == sorted(samples["time"]) and samples["time"][0] >= 0, path, "goes back in time")
+        need(samples["time"][0] == thread["registerTime"], path, "registerTime")
+        need(samples["weightType"] in ("samples", "tracing-ms"), path, samples["weightType"])
+        is_time = samples["weightType"] == "tracing-ms"
+        for stack, weight in zip(samples["stack"], samples["weight"]):
+            function = None if stack is None else frames["func"][stacks["frame"][stack]]
+            source = functions["source"][function] if function is not None else None
+            name = strings[functions["name"][function]] if function is not None else "[no stack]"
+            selves[name, strings[sources["filename"][source]] if source is not None else ""] += weight
+            total_ns += weight * 1e6 if is_time else weight * unit
+        markers = thread["markers"]
+        need(all(markers[key] == [] for key in markers if key != "length") and markers["length"] == 0, path, "markers")
+    return Read(sum(selves.values()), round(total_ns), selves, meta["pybpfprof"])
+
+
 def fields(message):
     """Of a protobuf message: (number, value)."""
     at = 0
@@ -259,6 +324,7 @@ READERS = {
     "json": read_speedscope,
     "pb.gz": read_pprof,
     "jsonl": read_jsonl,
+    "gecko.json": read_gecko,
 }
 _, folder, name, *formats = sys.argv
 first = None

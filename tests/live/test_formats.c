@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FORMATS 7
+#define FORMATS 8
 static const char *const formats[FORMATS] = {"flamegraph", "collapsed", "pstats", "speedscope",
-					     "pprof",	   "jsonl",	"heatmap"};
+					     "pprof",	   "jsonl",	"heatmap",   "gecko"};
 static const char *const suffixes[FORMATS] = {"html",  "collapsed", "pstats",	   "json",
-					      "pb.gz", "jsonl",	    "heatmap.html"};
+					      "pb.gz", "jsonl",	    "heatmap.html", "gecko.json"};
 
 /* Runs a command to its end, which has to be a good one. */
 #define run_well(...) run_command((const char *const[]){__VA_ARGS__, NULL})
@@ -146,7 +146,8 @@ LIVE_TEST(formats, of_a_process)
 	snprintf(recording, sizeof(recording), "%s/x.pbp", folder);
 	run = profiler__finish(profiler("-p", pid_text, "-d", "1", "-r", "499", "-q", "-t", "--by", "process",
 					"-o", paths[0], "-o", paths[1], "-o", paths[2], "-o", paths[3], "-o",
-					paths[4], "-o", paths[5], "-o", paths[6], "-o", recording),
+					paths[4], "-o", paths[5], "-o", paths[6], "-o", paths[7], "-o",
+					recording),
 			       paths[1]);
 	check(run->code == 0 && run->report.samples > 50, "exit code %d, %g samples", run->code,
 	      run->report.samples);

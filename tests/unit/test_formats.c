@@ -179,6 +179,8 @@ Test(formats, json_is_valid)
 		cr_expect(json_is_valid(body.data, body.len), "flamegraph, %s", names[i]);
 		write_body(&heatmap_writer, GROUP_LINE);
 		cr_expect(json_is_valid(body.data, body.len), "heatmap, %s", names[i]);
+		write_body(&gecko_writer, GROUP_LINE);
+		cr_expect(json_is_valid(body.data, body.len), "gecko, %s", names[i]);
 		write_body(&jsonl_writer, GROUP_LINE);
 		for (char *line = body.data, *end = body.data + body.len, *next; line < end; line = next) {
 			next = (char *)memchr(line, '\n', (size_t)(end - line)) + 1;

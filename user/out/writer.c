@@ -15,6 +15,7 @@ static const struct writer *const writers[] = {
 	&speedscope_writer,
 	&pprof_writer,
 	&jsonl_writer,
+	&gecko_writer,
 	&pbp_writer,
 	NULL,
 };

@@ -20,6 +20,8 @@ struct writer {
 	bool streams;		     /* a run is written while it is sampled (out/recorder.h) */
 	/* Append the whole file to buf. Returns 0 or -errno. */
 	int (*write)(const struct profile *profile, enum group_by group, struct buf *buf);
+	/* The same of a recording, for a format that has every sample by itself (out/replay.h); takes fd over. */
+	int (*write_samples)(int fd, enum group_by group, struct buf *buf);
 };
 
 /* By --format name, or by the longest matching suffix of a path; NULL when there is none. */
@@ -36,6 +38,7 @@ extern const struct writer pstats_writer;
 extern const struct writer speedscope_writer;
 extern const struct writer pprof_writer;
 extern const struct writer jsonl_writer;
+extern const struct writer gecko_writer;
 extern const struct writer pbp_writer;
 
 /*
