@@ -5,6 +5,7 @@
  *
  *	tiny	one sample of one frame
  *	shop	a hundred samples: recursion, lines, annotations, a line that is approximate
+ *	changed	the same after a change: more of one thing, less of another, one that is new and one that is gone
  *	threads	of three processes and a container
  *	hostile	names that something could stumble over
  *	deep	a recursion of 20,000 calls that is sampled at each depth
@@ -125,6 +126,18 @@ static inline void made_shop(struct profile *profile)
 	made_shop_code(profile);
 }
 
+static inline void made_changed(struct profile *profile)
+{
+	MADE_STACK(profile, 20, MADE_MODULE, MADE_SERVE, MADE_DECODE,
+		   MADE_FRAME("raw_decode", "/usr/lib/python3.13/json/decoder.py", 360, 350));
+	MADE_STACK(profile, 10, MADE_MODULE, MADE_SERVE, MADE_DECODE);
+	MADE_STACK(profile, 40, MADE_MODULE, MADE_SERVE, MADE_TREE, MADE_TREE, MADE_TREE,
+		   MADE_FRAME("total", "/srv/shop/tree.py", 6, 5));
+	MADE_STACK(profile, 5, MADE_MODULE, MADE_SERVE, MADE_TREE);
+	MADE_STACK(profile, 22, MADE_MODULE, MADE_SERVE, MADE_FRAME("cached", "/srv/shop/cache.py", 5, 2));
+	MADE_STACK(profile, 3, MADE_NOTE("[no Python frames]", FRAME_SPECIAL));
+}
+
 static inline void made_threads(struct profile *profile)
 {
 	MADE_STACK(profile, 6, MADE_NOTE("container shop-1 (docker)", FRAME_CONTAINER), MADE_MODULE, MADE_SERVE);
@@ -243,6 +256,8 @@ static inline void make_profile(struct profile *profile, const char *name)
 		made_tiny(profile);
 	else if (!strcmp(name, "shop"))
 		made_shop(profile);
+	else if (!strcmp(name, "changed"))
+		made_changed(profile);
 	else if (!strcmp(name, "threads"))
 		made_threads(profile);
 	else if (!strcmp(name, "hostile"))

@@ -642,6 +642,60 @@ def test_heatmap_small(browser):
             view.check_quiet()
 
 
+def test_diff(browser):
+    view = View(browser, "diff")
+    check(view.text("title").endswith("shop.pbp → " + os.path.join(folder, "changed.pbp")), view.text("title"))
+    summary = view.text("summary")
+    check("base: python3 shop.py · 100 samples · in 1.5 s · 673 ms a second\nnew: " in summary, "summary", summary)
+    rows = view.rows("functions-body")
+    equal("first row", rows[0], ["+22.0", "+22.0", "cached/srv/shop/cache.py:2"])
+    changes = {row[2].split("/")[0]: row[:2] for row in rows}
+    equal("raw_decode", changes["raw_decode"], ["\u221220.0", "\u221220.0"])
+    equal("total", changes["total"], ["+18.0", "+18.0"])
+    equal("price", changes["price"], ["\u221213.0", "\u221213.0"])
+    equal("<module>", changes["<module>"], ["0.0", "+2.0"])
+    equal("controls of a run", view.page.run("document.getElementById('by').parentElement.hidden"), True)
+    equal("legend", view.page.run("document.getElementById('legend').hidden"), False)
+    view.page.click(*view.at(0.5, 3))  # behind JSONDecoder.decode
+    check(
+        view.text("status").startswith(
+            "total (/srv/shop/tree.py:5) · shop\ntotal +20.0 points: base 25.0 % (168.4 ms a second), "
+            "new 45.0 % (303.0 ms a second)"
+        ),
+        "status",
+        view.text("status"),
+    )
+    check("zoom=" in view.fragment(), "fragment", view.fragment())
+    view.press("reset")
+    view.choose("width", "base")
+    view.page.click(*view.at(0.1, 3))
+    check(view.text("status").startswith("JSONDecoder.decode"), "width of the base", view.text("status"))
+    view.press("reset")
+    view.choose("width", "new")
+    view.search("cached")
+    check(view.text("matched").startswith("22.0 % match"), "matched", view.text("matched"))
+    view.search("")
+    view.press("inverted")
+    view.page.click(*view.at(0.001, 1))
+    check(
+        view.text("status").startswith("total") and "total +18.0 points" in view.text("status"),
+        "callers",
+        view.text("status"),
+    )
+    view.check_quiet()
+    for dark in False, True:
+        view = View(browser, "diff", dark=dark)
+        text = (0xF6, 0xF6, 0xFA) if dark else (0x11, 0x11, 0x14)
+        skipped = {(0x16, 0x17, 0x1B), (0xD2, 0xE3, 0xFC)} if dark else {(255, 255, 255), (0x00, 0x25, 0x6E)}
+        fills = [tuple(int(part) for part in fill.split(",")) for fill in view.page.run(FILLS)]
+        fills = [fill for fill in fills if fill not in skipped]
+        check(any(r > b + 20 for r, _, b in fills) and any(b > r + 20 for r, _, b in fills), "no red or no blue", fills)
+        for fill in fills:
+            check(contrast(fill, text) >= 4.5, fill, "contrast %.1f" % contrast(fill, text))
+        view.picture("diff-dark" if dark else "diff-light")
+        view.check_quiet()
+
+
 _, program, folder, wanted, *more = sys.argv
 folder = os.path.abspath(folder)
 pictures = more[0] if more else None

@@ -6,6 +6,7 @@
  */
 #include "base/log.h"
 #include "base/util.h"
+#include "diff_command.h"
 #include "exit_codes.h"
 #include "options.h"
 #include "os/pidns.h"
@@ -377,6 +378,9 @@ int main(int argc, char **argv)
 		break;
 	case COMMAND_REPORT:
 		code = report_command__run(&options);
+		break;
+	case COMMAND_DIFF:
+		code = diff_command__run(&options);
 		break;
 	}
 out:

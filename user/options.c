@@ -410,6 +410,7 @@ static const struct {
 	enum command command;
 } COMMANDS[] = {{"record", COMMAND_RECORD},
 		{"report", COMMAND_REPORT},
+		{"diff", COMMAND_DIFF},
 		{"dump", COMMAND_DUMP},
 		{"doctor", COMMAND_DOCTOR}};
 
@@ -441,6 +442,8 @@ int options__parse(struct options *options, int argc, char **argv)
 	}
 	if (options->command == COMMAND_REPORT)
 		return options_parse_report(options, argc, argv);
+	if (options->command == COMMAND_DIFF)
+		return options_parse_diff(options, argc, argv);
 	opterr = 0;
 	optind = 0; /* glibc: start over, so that tests can parse more than once */
 	while ((option = getopt_long(argc, argv, "+:p:sad:r:o:tl:qvhV", LONG_OPTIONS, NULL)) != -1) {

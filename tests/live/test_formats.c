@@ -268,6 +268,79 @@ VIEWER_TEST(themes, "hostile")
 VIEWER_TEST(small, "shop", "hostile", "100000")
 VIEWER_TEST(many, "100000")
 VIEWER_TEST(pruned, "600000")
+
+/* --- what changed --- */
+
+static const char *made_recording(const char *folder, const char *name)
+{
+	static char paths[2][CHILD_PATH];
+	static size_t next;
+	char program[CHILD_PATH], *path = paths[next++ % 2];
+
+	snprintf(program, sizeof(program), "%.*s/profiles",
+		 (int)(strrchr(profiler_path(), '/') - profiler_path()), profiler_path());
+	snprintf(path, CHILD_PATH, "%s/%s.pbp", folder, name);
+	run_well(program, name, "pbp", path);
+	return path;
+}
+
+LIVE_TEST(formats, diff)
+{
+	const char *folder = scratch_folder(""), *base = made_recording(folder, "shop");
+	const char *new = made_recording(folder, "changed");
+	char page[CHILD_PATH];
+	struct run *run;
+
+	snprintf(page, sizeof(page), "%s/diff.html", folder);
+	run = profiler_run("diff", base, new, "-l", "5", "-o", page);
+	check(run->code == 0, "exit code %d", run->code);
+	check(strstr(run->out, "\n  +22.0    0.0%   22.0%     0.0   148.1   +22.0  new   cached  /srv/shop/cache.py:2\n"),
+	      "no new function: %s", run->out);
+	check(strstr(run->out, "\n  -13.0   13.0%    0.0%    87.5     0.0   -13.0  gone  price  /srv/shop/price.py:12\n"),
+	      "none that is gone: %s", run->out);
+	/* The same one of two versions of Python, where it lies in the new one. */
+	check(strstr(run->out, "\n  -20.0   40.0%   20.0%   269.4   134.7   -20.0        raw_decode  "
+			       "/usr/lib/python3.13/json/decoder.py:350\n"),
+	      "not less: %s", run->out);
+	check(strstr(run->out, "\n  +18.0   27.0%   45.0%   181.8   303.0   +18.0        total  /srv/shop/tree.py:5\n"),
+	      "not more: %s", run->out);
+	check(strstr(run->out, "... and "), "too many rows: %s", run->out);
+	check(strstr(run->err, "base ") && strstr(run->err, "new ") && strstr(run->err, "wrote "), "%s", run->err);
+	if (browser())
+		run_well("python3", "tests/viewer.py", browser(), folder, "diff");
+	check(profiler_run("diff", base, page)->code == 1, "a page is read as a recording");
+	check(profiler_run("diff", base)->code == 2, "one recording");
+}
+
+/* What is of other time is no change of it; the engine and the rate are told. */
+LIVE_TEST(formats, diff_of_modes)
+{
+	static const char *const modes[] = {"cpu", "wall", "offcpu", "cpu"};
+	const char *folder = scratch_folder("");
+	char paths[4][CHILD_PATH];
+	struct run *run;
+
+	start_threads();
+	for (int i = 0; i < 4; i++) {
+		snprintf(paths[i], CHILD_PATH, "%s/%d.pbp", folder, i);
+		run = profiler_run("-p", pid_text, "-d", "0.4", "-r", i == 3 ? "199" : "499", "-q", "--mode", modes[i],
+				   "-o", paths[i]);
+		check(run->code == 0, "exit code %d", run->code);
+	}
+	for (int i = 1; i < 3; i++) {
+		run = profiler_run("diff", paths[0], paths[i]);
+		check(run->code == 2 && strstr(run->err, "cannot be compared") && !run->out[0], "%s: exit code %d: %s%s",
+		      modes[i], run->code, run->out, run->err);
+	}
+	check(profiler_run("diff", paths[1], paths[2])->code == 2, "all time and time off the CPU");
+	run = profiler_run("diff", paths[0], paths[3]);
+	check(run->code == 0 && strstr(run->err, "they differ in rate: 499, 199 Hz"), "exit code %d: %s", run->code,
+	      run->err);
+	check(strstr(run->out, "file:line"), "no table: %s", run->out);
+}
+
+/* --- the heatmap's page --- */
+
 HEATMAP_TEST(figures, "shop")
 HEATMAP_TEST(hostile, "hostile")
 HEATMAP_TEST(themes, "shop")

@@ -32,6 +32,7 @@ struct view {
 	 */
 	struct frame_table frames;
 	struct trie trie; /* as in the profile, but without an index: not for trie__child */
+	uint32_t *node_of; /* of each node of the profile (by function: of what it is merged into): where its weight is */
 	/* What is not shown: */
 	uint64_t pruned;	/* weight under "[pruned]" */
 	uint64_t pruned_stacks; /* distinct ones */

@@ -321,7 +321,7 @@ static const char *const suffixes[] = {".heatmap.html", NULL};
 const struct writer heatmap_writer = {
 	.name = "heatmap",
 	.suffixes = suffixes,
-	.help = "files with the time of each line beside its code, one page for a browser",
+	.help = "the time of each line beside its code, one page for a browser",
 	.shows_code = true,
 	.write = write_heatmap,
 };

@@ -18,6 +18,7 @@ const DEFAULTS = {
 	color: "module",
 	fn: "-1",
 	sort: "self",
+	width: "both", /* of two profiles */
 };
 
 const SCOPES_MAX = 500; /* processes and threads to choose from, those with the most samples */
@@ -39,7 +40,7 @@ let kept = {key: null, counts: null}; /* see countsOf */
 /* --- state --- */
 
 function defaults() {
-	return {...DEFAULTS, by: profile.group};
+	return {...DEFAULTS, by: profile.group, color: profile.sides ? "change" : DEFAULTS.color};
 }
 
 function readState() {
@@ -104,8 +105,10 @@ function show() {
 	const inverted = state.inverted === "1", flipped = state.flipped === "1";
 	const scope = numberOf(state.scope, -1, profile.size);
 	const options = {by: state.by === "line" ? "line" : "function", inverted, scope};
-	const key = JSON.stringify(options);
+	const key = JSON.stringify([options, profile.sides ? state.width : ""]);
 	if (key !== treeKey) {
+		if (profile.sides)
+			profile.weigh(state.width);
 		tree = buildTree(profile, options);
 		treeKey = key;
 	}
@@ -130,17 +133,18 @@ function countsOf(inverted, zoom) {
 	const key = `${treeKey} ${inverted ? 0 : zoom}`;
 	if (key !== kept.key) {
 		const upright = inverted ? buildTree(profile, {by: "function", inverted: false, scope: tree.scope}) : tree;
-		kept = {key, counts: countFunctions(upright, inverted ? 0 : zoom)};
+		kept = {key, counts: (profile.sides ? countChanges : countFunctions)(upright, inverted ? 0 : zoom)};
 	}
 	return kept.counts;
 }
 
 function showControls() {
-	for (const name of ["by", "scope", "color"])
+	for (const name of ["by", "scope", "color", "width"])
 		$(name).value = state[name];
 	for (const name of ["inverted", "flipped"])
 		$(name).setAttribute("aria-pressed", state[name] === "1");
-	$("color").disabled = state.inverted === "1";
+	$("color").disabled = state.inverted === "1" && !profile.sides;
+	$("legend").hidden = scheme() !== "change";
 	$("reset").disabled = state.zoom === "0";
 	if ($("search").value !== state.q)
 		$("search").value = state.q;
@@ -157,8 +161,8 @@ function showMatched() {
 /* The lines of a function, in the stacks that are shown. */
 function showFunction(fn, zoom) {
 	const known = fn in profile.functions.name;
-	$("lines").hidden = !known;
-	if (!known)
+	$("lines").hidden = !known || profile.sides;
+	if (!known || profile.sides)
 		return;
 	let isIn = id => tree.inScope[id];
 	if (tree.nodeOf) {
@@ -177,9 +181,25 @@ function describe(id, length = Infinity) {
 	const module = python ? ` · ${cut(colors.moduleOfFunction[fn].name, length)}` : "";
 	const share = 100 * tree.total[id] / (tree.total[graph.zoom] || 1);
 	const of = graph.zoom ? `, ${share.toFixed(1)} % of the zoom` : "";
+	if (profile.sides)
+		return `${cut(tree.name(id), length)}${place && ` (${place})`}${module}\n${describeChange(id)}`;
 	const self = tree.inverted ? "" : `; self ${profile.weight(tree.self[id])}`;
 	return `${cut(tree.name(id), length)}${place && ` (${place})`}${module}\n` +
 		`total ${profile.weight(tree.total[id])}${of}${self}`;
+}
+
+/* Both figures: shares of all time, and milliseconds of each second. */
+function describeChange(id) {
+	const figure = (what, side) => {
+		const share = tree.sides[side][what][id], ms = share * profile.diff.sides[side].ms_per_second;
+		return `${(100 * share).toFixed(1)} % (${ms.toFixed(1)} ms a second)`;
+	};
+	const change = what => {
+		const [base, now] = tree.sides.map(side => side[what][id]);
+		const word = !base && now ? ", new" : base && !now ? ", gone" : "";
+		return `${what} ${points(now - base)} points${word}: base ${figure(what, 0)}, new ${figure(what, 1)}`;
+	};
+	return tree.inverted ? change("total") : `${change("total")}\n${change("self")}`;
 }
 
 function tell(id) {
@@ -188,13 +208,17 @@ function tell(id) {
 
 /* Of callers there is no self time to colour by. */
 function scheme() {
-	return state.inverted === "1" ? "module" : state.color;
+	const color = state.color === "change" && !profile.sides ? DEFAULTS.color : state.color;
+	return state.inverted === "1" && color === "self" ? "module" : color;
 }
 
 function useTheme() {
 	document.documentElement.dataset.theme = theme();
 	colors.use(theme(), scheme());
 	graph.draw();
+	[...$("legend").querySelectorAll("i")].forEach((box, i) => {
+		box.style.background = colors.changeStep(i - 4);
+	});
 }
 
 function fillScopes() {
@@ -293,7 +317,7 @@ $("canvas").addEventListener("dblclick", event => {
 		linesOf(id);
 });
 /* In another tree a node has another number. */
-for (const name of ["by", "scope"])
+for (const name of ["by", "scope", "width"])
 	$(name).addEventListener("change", () => go({[name]: $(name).value, zoom: 0}));
 $("color").addEventListener("change", () => go({color: $("color").value}));
 for (const name of ["inverted", "flipped"])
@@ -312,7 +336,12 @@ addEventListener("popstate", () => {
 	show();
 });
 
-describeRun(profile, "Flame graph");
+if (profile.sides)
+	describeDiff(profile);
+else
+	describeRun(profile, "Flame graph");
+for (const element of document.querySelectorAll("[data-of]"))
+	element.hidden = (element.dataset.of === "diff") !== Boolean(profile.sides);
 fillScopes();
 state = readState();
 useTheme();

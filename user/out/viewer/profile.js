@@ -21,15 +21,34 @@ class Profile extends Figures {
 		this.parent = new Uint32Array(this.size);
 		this.self = new Float64Array(this.size);
 		this.total = new Float64Array(this.size);
+		this.diff = data.diff ?? null;
 		for (let id = 1; id < this.size; id++) {
 			this.frame[id] = data.nodes.frame[id - 1];
 			this.parent[id] = id - data.nodes.back[id - 1];
 			this.self[id] = data.nodes.self[id - 1];
 		}
+		/* Of two profiles, base and new: what each node weighs as a share of all of its side. */
+		this.sides = this.diff && [this.diff.base, this.diff.new].map((weights, side) =>
+			Float64Array.from({length: this.size}, (_, id) =>
+				id ? weights[id - 1] / this.diff.sides[side].total : 0));
+		this.weigh("both");
+	}
+
+	/* Of two profiles a node weighs what it does in the "new" one, in the "base", or in "both" together. */
+	weigh(by) {
+		if (this.sides) {
+			const [base, now] = this.sides, factor = [by !== "new", by !== "base"].map(Number);
+			for (let id = 1; id < this.size; id++)
+				this.self[id] = factor[0] * base[id] + factor[1] * now[id];
+		}
 		this.total.set(this.self);
 		for (let id = this.size - 1; id > 0; id--)
 			this.total[this.parent[id]] += this.total[id];
 		this.whole = this.total[0];
+	}
+
+	weight(weight) {
+		return this.sides ? this.share(weight) : super.weight(weight);
 	}
 
 	functionOf(id) {

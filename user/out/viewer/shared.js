@@ -21,6 +21,12 @@ function counted(number, name) {
 	return `${number.toLocaleString("en")} ${number === 1 ? one : name}`;
 }
 
+/* A change of a share, in points: "+1.5"; "0.0" has no sign. */
+function points(change) {
+	const text = (100 * Math.abs(change)).toFixed(1);
+	return text === "0.0" ? text : `${change < 0 ? "\u2212" : "+"}${text}`;
+}
+
 /* Weights in words. `whole` is the weight of all. */
 class Figures {
 	constructor(data, whole = 0) {
@@ -106,10 +112,30 @@ function describeRun(figures, kind) {
 			`${figures.weight(run.pruned * figures.unit.weight)} of ${counted(run.pruned_stacks, "stacks")}.`);
 	$("notes").textContent = notes.join(" ");
 	$("notes").hidden = !notes.length;
+	listMetadata(run, "");
+}
+
+function listMetadata(run, prefix) {
 	for (const name in run) {
 		const term = document.createElement("dt"), value = document.createElement("dd");
-		term.textContent = name.replaceAll("_", " ");
+		term.textContent = prefix + name.replaceAll("_", " ");
 		value.textContent = run[name] ?? "not known";
 		$("metadata").append(term, value);
 	}
+}
+
+/* The same of two profiles. */
+function describeDiff(figures) {
+	const [base, now] = figures.diff.sides, notes = [];
+	document.title = $("title").textContent = `${base.name} → ${now.name}`;
+	$("summary").textContent = [base, now].map((side, i) => [`${i ? "new" : "base"}: ${side.metadata.command ?? ""}`,
+		counted(side.metadata.samples, "samples"), `in ${side.metadata.duration_s.toFixed(1)} s`,
+		`${side.ms_per_second.toFixed(0)} ms a second`].filter(Boolean).join(" · ")).join("\n");
+	for (const [name, word] of [["engine", "engine"], ["rate_hz", "rate"], ["version", "version"]])
+		if (base.metadata[name] !== now.metadata[name])
+			notes.push(`They differ in ${word}: ${base.metadata[name] ?? "not known"}, ${now.metadata[name] ?? "not known"}.`);
+	$("notes").textContent = notes.join(" ");
+	$("notes").hidden = !notes.length;
+	listMetadata(base.metadata, "base: ");
+	listMetadata(now.metadata, "new: ");
 }
