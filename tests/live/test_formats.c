@@ -56,7 +56,7 @@ static const char *report_and_read(const char *folder, const char *name)
 	for (size_t format = 0; format < FORMATS; format++)
 		snprintf(paths[format], CHILD_PATH, "%s/%s.%s", again, name, suffixes[format]);
 	run_well(profiler_path(), "report", recording, "-q", "-o", paths[0], "-o", paths[1], "-o", paths[2],
-		 "-o", paths[3], "-o", paths[4], "-o", paths[5]);
+		 "-o", paths[3], "-o", paths[4], "-o", paths[5], "-o", paths[6], "-o", paths[7]);
 	return run_well("python3", "tests/readers.py", again, name);
 }
 
