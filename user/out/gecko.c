@@ -283,6 +283,16 @@ static int finish_thread(struct gecko *gecko, struct gecko_thread *thread)
 	return vec__push(&thread->samples, rest);
 }
 
+static bool is_main(const struct gecko *gecko, const struct gecko_thread *thread)
+{
+	return thread->process != GECKO_NONE && gecko->processes.items[thread->process].pid == thread->tid;
+}
+
+static int compare_numbers(uint32_t a, uint32_t b)
+{
+	return (a > b) - (a < b);
+}
+
 /* By process, in each the main thread first; those of none at the end. */
 static int compare_threads(const void *left, const void *right, void *context)
 {
@@ -290,8 +300,9 @@ static int compare_threads(const void *left, const void *right, void *context)
 	const struct gecko *gecko = context;
 	const struct gecko_thread *a = &gecko->threads.items[m], *b = &gecko->threads.items[n];
 
-	return (a->process > b->process) - (a->process < b->process) ?: (a->tid > b->tid) - (a->tid < b->tid)
-	       ?: (m > n) - (m < n);
+	return compare_numbers(a->process, b->process)
+	       ?: compare_numbers(is_main(gecko, b), is_main(gecko, a))
+	       ?: compare_numbers(a->tid, b->tid) ?: compare_numbers(m, n);
 }
 
 static int finish(struct gecko *gecko)

@@ -155,10 +155,10 @@ static bool add_code(struct buf *json, const struct listing *listing, const stru
 
 /* --- files --- */
 
-static const char *note_of(const struct listing *listing)
+static const char *note_of(const struct profile *profile, const struct listing *listing)
 {
 	if (!listing)
-		return "Its code was not read.";
+		return profile->listings.items.len ? "Its code was not read." : "Code is not in a recording.";
 	switch (listing->state) {
 	case LISTING_READ:
 		return listing->changed && listing->differs
@@ -231,7 +231,7 @@ static void add_file(struct buf *json, const struct profile *profile, const stru
 	const struct heat_line *hot = &heat->lines.items[file->first_line];
 	const struct listing *listing = listings__get(&profile->listings, file->name);
 	uint32_t count = listing && listing->state == LISTING_READ ? count_lines(listing) : 0;
-	const char *note = note_of(listing);
+	const char *note = note_of(profile, listing);
 	struct buf code = {0};
 
 	if (count && (!add_code(&code, listing, hot, file->line_count, count) || code.len > *room)) {
