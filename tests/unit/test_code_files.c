@@ -100,14 +100,18 @@ Test(code_files, reads)
 	struct process process;
 
 	put("a.py", "one\n");
+	put("binary.py", "binary");
+	cr_assert(!truncate("binary.py", 10));
 	usleep(50000); /* longer than start times are told in */
 	process = start_in(".");
 	meet(&process, "a.py");
 	meet(&process, "none.py");
 	meet(&process, "<string>");
+	meet(&process, "binary.py");
 	meet(&process, "a.py");
 	cr_assert_eq(code_files__read(&files, &profile), 0);
-	cr_expect_eq(files.uses.len, 3);
+	cr_expect_eq(files.uses.len, 4);
+	cr_expect_eq(listing_of("binary.py")->state, LISTING_NO_TEXT);
 	cr_expect(listing_of("a.py")->state == LISTING_READ && listing_of("a.py")->len == 4 &&
 		  !listing_of("a.py")->changed && !listing_of("a.py")->differs);
 	cr_expect_eq(listing_of("none.py")->state, LISTING_MISSING);

@@ -224,7 +224,7 @@ static enum file_fault read_all(int fd, char *text, size_t size, uint32_t *len)
 		*len += got > 0 ? got : 0;
 		got = got < 0 ? 1 : got;
 	}
-	return memchr(text, '\0', *len) ? FILE_NO_TEXT : FILE_READ;
+	return FILE_READ;
 }
 
 /* In /proc there is what the reader is, not what the target is. */
@@ -235,7 +235,7 @@ static enum file_fault judge(int place, const struct stat *stat, size_t room)
 	if (fstatfs(place, &system))
 		return FILE_FAILED;
 	if (!S_ISREG(stat->st_mode) || system.f_type == PROC_SUPER_MAGIC)
-		return FILE_NO_TEXT;
+		return FILE_NOT_REGULAR;
 	return stat->st_size > FILE_BYTES_MAX || (size_t)stat->st_size > room ? FILE_TOO_LARGE : FILE_READ;
 }
 
@@ -284,28 +284,36 @@ static _Noreturn void read_files(const struct file_view *view, const struct file
 
 /* --- the other side --- */
 
-/* Until it has ended, or has kept us waiting with one file: then it is made to. */
-static void wait_for_reader(pid_t pid, const struct area *area)
+/* Has it ended by itself, without having kept us waiting with one file? */
+static bool wait_for_end(int pidfd, const struct area *area)
 {
-	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd poller = {.fd = pidfd, .events = POLLIN};
-	uint32_t done = area->done;
 	uint64_t since_ns = now_ns();
+	uint32_t done = area->done;
 
-	while (pidfd >= 0 && poll(&poller, 1, POLL_MS) <= 0) {
+	while (poll(&poller, 1, POLL_MS) <= 0) {
 		if (area->done != done)
 			since_ns = now_ns();
 		done = area->done;
 		if (now_ns() - since_ns > WAIT_MS * 1000000ull)
-			break;
+			return false;
 	}
-	kill(pid, SIGKILL);
-	if (pidfd >= 0) {
+	return true;
+}
+
+static void wait_for_reader(pid_t pid, const struct area *area)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd poller = {.fd = pidfd, .events = POLLIN};
+
+	if (pidfd >= 0 && !wait_for_end(pidfd, area)) {
+		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 		/* What hangs in the kernel may not even be killed: then it is nobody's to wait for. */
 		poll(&poller, 1, WAIT_MS);
-		close(pidfd);
 	}
-	waitpid(pid, NULL, WNOHANG);
+	waitpid(pid, NULL, pidfd >= 0 ? WNOHANG : 0);
+	if (pidfd >= 0)
+		close(pidfd);
 }
 
 /* A signal is not its business: a handler of ours would take files of ours away. */

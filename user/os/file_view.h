@@ -33,7 +33,7 @@ enum file_fault {
 	FILE_READ,
 	FILE_MISSING,
 	FILE_DENIED,
-	FILE_NO_TEXT, /* no regular file, or there is a NUL in it */
+	FILE_NOT_REGULAR,
 	FILE_TOO_LARGE,
 	FILE_SLOW,   /* it kept us waiting */
 	FILE_FAILED, /* anything else */

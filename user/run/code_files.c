@@ -116,7 +116,7 @@ static enum listing_state state_of(enum file_fault fault)
 {
 	static const enum listing_state states[] = {
 		[FILE_READ] = LISTING_READ,	      [FILE_MISSING] = LISTING_MISSING,
-		[FILE_DENIED] = LISTING_DENIED,	      [FILE_NO_TEXT] = LISTING_NO_TEXT,
+		[FILE_DENIED] = LISTING_DENIED,	      [FILE_NOT_REGULAR] = LISTING_NO_TEXT,
 		[FILE_TOO_LARGE] = LISTING_TOO_LARGE, [FILE_SLOW] = LISTING_SLOW,
 		[FILE_FAILED] = LISTING_FAILED,
 	};
@@ -151,6 +151,10 @@ static int take_read(struct profile *profile, const struct code_use *use, const 
 					     read->changed_ns > use->began_ns + EARLIER_NS};
 	const struct listing *known = listings__get(&profile->listings, use->file);
 
+	if (listing.text && memchr(listing.text, '\0', listing.len)) {
+		free(listing.text);
+		listing = (struct listing){.file = use->file, .state = LISTING_NO_TEXT};
+	}
 	if (known)
 		return take_again(profile, known, &listing);
 	if (listing.len > BYTES_MAX - *bytes) {
