@@ -12,7 +12,7 @@
 
 #define LEAST_CHANGE 0.05 /* points: what is less is 0.0 in the table */
 
-static const char *const SIDE_NAMES[COMPARE_SIDES] = {"base", "new"};
+static const char *const SIDE_NAMES[COMPARE_SIDES] = {"base", "  new "};
 
 /* --- the two --- */
 
@@ -46,7 +46,7 @@ static void add_side(struct buf *out, const struct diff_side *side, const char *
 {
 	const struct profile *profile = side->profile;
 
-	buf__addf(out, "%-4s ", name);
+	buf__addf(out, "%s ", name);
 	add_text(out, side->name);
 	if (profile->unit == PROFILE_TIME)
 		buf__addf(out, ": %.3f s", (double)profile__total(profile) / 1e9);
@@ -67,7 +67,7 @@ static void add_difference(struct buf *out, const char *what, const char *base, 
 {
 	if (same_text(base, new))
 		return;
-	buf__addf(out, "they differ in %s: ", what);
+	buf__addf(out, "  they differ in %s: ", what);
 	add_text(out, base ?: "not known");
 	buf__adds(out, ", ");
 	add_text(out, new ?: "not known");
@@ -84,7 +84,7 @@ void diff__head(const struct diff_side sides[COMPARE_SIDES], const struct compar
 		add_side(out, &sides[i], SIDE_NAMES[i]);
 		per_second[i] = compare__per_second(compare, i, compare->total[i]);
 	}
-	buf__addf(out, "in all %.0f ms a second, and now %.0f ms (%+.1f %%)\n", per_second[COMPARE_BASE],
+	buf__addf(out, "  in all %.0f ms a second, and now %.0f ms (%+.1f %%)\n", per_second[COMPARE_BASE],
 		  per_second[COMPARE_NEW],
 		  per_second[COMPARE_BASE] > 0
 			  ? 100 * (per_second[COMPARE_NEW] / per_second[COMPARE_BASE] - 1)
@@ -92,7 +92,7 @@ void diff__head(const struct diff_side sides[COMPARE_SIDES], const struct compar
 	add_difference(out, "engine", base->engine, new->engine);
 	add_difference(out, "version of pybpfprof", base->version, new->version);
 	if (base->rate_hz != new->rate_hz)
-		buf__addf(out, "they differ in rate: %u, %u Hz\n", base->rate_hz, new->rate_hz);
+		buf__addf(out, "  they differ in rate: %u, %u Hz\n", base->rate_hz, new->rate_hz);
 }
 
 /* --- the table --- */
