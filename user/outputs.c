@@ -34,7 +34,7 @@ static bool is_record(const struct outputs *outputs, size_t i)
 
 static bool is_replay(const struct outputs *outputs, size_t i)
 {
-	return outputs->options->outputs.items[i].writer->write_samples;
+	return outputs->options->outputs.items[i].writer->replays;
 }
 
 static struct output *output_of(const struct outputs *outputs, size_t i)
@@ -55,7 +55,7 @@ static int open_one(struct outputs *outputs, const struct name_facts *facts)
 		return -ENOMEM;
 	err = is_record(outputs, i)
 		      ? record_output__open(&outputs->records[i], name, &outputs->options->rotation)
-	      : is_replay(outputs, i) ? replay__open(&outputs->replays[i], name, wanted->writer)
+	      : is_replay(outputs, i) ? replay__open(&outputs->replays[i], name, wanted->writer, outputs->options->group)
 				      : output__open(&outputs->items[i], name, wanted->writer);
 	if (err)
 		log_err("cannot write %s: %s", log_shown(name), strerror(-err));
@@ -90,9 +90,22 @@ bool outputs__record(const struct outputs *outputs)
 bool outputs__want_profile(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->open; i++)
-		if (!is_record(outputs, i))
+		if (!is_record(outputs, i) && !is_replay(outputs, i))
 			return true;
 	return false;
+}
+
+static int start_one(struct outputs *outputs, size_t i, struct recorder_config *config, struct sink **sink)
+{
+	int err;
+
+	if (is_replay(outputs, i))
+		return outputs->settled ? replay__start_settled(&outputs->replays[i], config->profile, sink)
+					: replay__start(&outputs->replays[i], config, sink);
+	err = record_output__start(&outputs->records[i], config);
+	if (!err)
+		*sink = recorder__sink(outputs->records[i].recorder);
+	return err;
 }
 
 int outputs__start(struct outputs *outputs, const struct profile *profile, struct record_apart apart,
@@ -107,12 +120,9 @@ int outputs__start(struct outputs *outputs, const struct profile *profile, struc
 
 		if (!is_record(outputs, i) && !is_replay(outputs, i))
 			continue;
-		err = is_record(outputs, i) ? record_output__start(&outputs->records[i], &config)
-					    : replay__start(&outputs->replays[i], &config);
+		err = start_one(outputs, i, &config, &sink);
 		if (err)
 			break;
-		sink = recorder__sink(is_record(outputs, i) ? outputs->records[i].recorder
-							    : outputs->replays[i].recorder);
 		sink->next = *sinks;
 		*sinks = sink;
 	}
@@ -124,7 +134,7 @@ static int write_one(struct outputs *outputs, size_t i, const struct profile *pr
 	struct output *output = output_of(outputs, i);
 	enum group_by group = outputs->options->group;
 	int err = is_record(outputs, i)	  ? record_output__end(&outputs->records[i])
-		  : is_replay(outputs, i) ? replay__write(&outputs->replays[i], group, last)
+		  : is_replay(outputs, i) ? replay__write(&outputs->replays[i], last)
 					  : output__write(output, profile, group);
 
 	if (err == -EPIPE && output->fd == STDOUT_FILENO)

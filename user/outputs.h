@@ -22,6 +22,7 @@ struct outputs {
 	struct record_output *records; /* ... those that are recordings ... */
 	struct replay *replays;	       /* ... and those that are made of one; one of the three for each */
 	size_t open;
+	bool settled; /* weights of samples are as they come; set by the caller before they do */
 };
 
 /* What names of files are made of; `pid`: %p. */

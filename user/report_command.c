@@ -75,6 +75,7 @@ static int begin(struct record_sum *sum, void *context)
 	sum->filter.to_ns = since_start(&options->to, start_ns);
 	/* Recordings that are written from it say times as it does. */
 	sum->profile.start_ns = NS_OF_DAY;
+	reading->outputs.settled = true;
 	return outputs__start(&reading->outputs, &sum->profile, sum->apart, &sum->sink);
 }
 

@@ -167,13 +167,14 @@ LIVE_TEST(formats, of_a_process)
 /* What goes on has no end yet; its file is whole all the same. */
 LIVE_TEST(formats, snapshot)
 {
-	char path[CHILD_PATH];
+	const char *folder = scratch_folder(""), *text;
+	char path[CHILD_PATH], samples[CHILD_PATH];
 	struct child *child;
-	const char *text;
 
 	start_threads();
-	snprintf(path, sizeof(path), "%s/%%p.jsonl", scratch_folder(""));
-	child = profiler("-v", "-p", pid_text, "-r", "499", "-q", "-o", path);
+	snprintf(path, sizeof(path), "%s/%%p.jsonl", folder);
+	snprintf(samples, sizeof(samples), "%s/x.gecko.json", folder);
+	child = profiler("-v", "-p", pid_text, "-r", "499", "-q", "-o", path, "-o", samples);
 	check(child__wait_message(child, "first sample", 30), "no first sample: %s", child__err(child));
 	for (int i = 0; i < 300 && !strstr(child__err(child), "snapshot of "); i++) {
 		kill(child->pid, SIGUSR1);
@@ -184,10 +185,17 @@ LIVE_TEST(formats, snapshot)
 	check(strstr(text, "\"end\": null") && !strstr(text, "\"duration_s\": 0.00") &&
 		      strstr(text, "\"type\":\"end\""),
 	      "%s: %.600s", path, text);
+	/* What needs every sample is made of those that were taken so far. */
+	text = read_text(samples);
+	check(strstr(text, "\"end\": null"), "%s: %.600s", samples, text);
+	run_well("python3", "tests/readers.py", folder, "x", "gecko.json");
 	kill(child->pid, SIGINT);
 	check(child__wait(child, 30) && child__code(child) == 0, "%s", child__err(child));
 	text = read_text(path);
 	check(strstr(text, "\"end\": \"stopped by Ctrl-C\""), "%s: %.600s", path, text);
+	text = read_text(samples);
+	check(strstr(text, "\"end\": \"stopped by Ctrl-C\""), "%s: %.600s", samples, text);
+	run_well("python3", "tests/readers.py", folder, "x", "gecko.json");
 }
 
 /* Those that are texts may go to stdout, whose reader may have seen enough; none hides that a device is full.

@@ -7,13 +7,11 @@
  * under "[pruned]".
  */
 #include "out/gecko_parts.h"
-#include "out/record_sum.h"
 #include "out/replay.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SAMPLES_MAX 4000000u /* of all threads */
 #define STACKS_MAX  2000000u
@@ -31,23 +29,24 @@ static uint32_t number_of(struct hmap *map, uint64_t key, size_t len)
 	return hmap__set(map, key, len) ? GECKO_NONE : (uint32_t)len;
 }
 
-static uint32_t add_string(struct gecko *gecko, uint32_t id)
+/* A text of the profile, as one of the file. */
+static uint32_t copy_text(struct gecko *gecko, uint32_t id)
 {
-	uint32_t number = number_of(&gecko->string_index, id, gecko->strings.len);
+	const struct strtab *strings = gecko->profile->strings;
 
-	if (number == gecko->strings.len) {
-		gecko->texts += strtab__len(gecko->profile->strings, id);
-		if (vec__push(&gecko->strings, id))
-			return GECKO_NONE;
-	}
-	return number;
+	return strtab__add(gecko->strings, strtab__get(strings, id), strtab__len(strings, id));
 }
 
-static uint32_t add_source(struct gecko *gecko, uint32_t id)
+static uint32_t add_text(struct gecko *gecko, const char *text)
 {
-	uint32_t number = number_of(&gecko->source_index, id, gecko->sources.len);
+	return strtab__add(gecko->strings, text, strlen(text));
+}
 
-	if (number == gecko->sources.len && (add_string(gecko, id) == GECKO_NONE || vec__push(&gecko->sources, id)))
+static uint32_t add_source(struct gecko *gecko, uint32_t text)
+{
+	uint32_t number = number_of(&gecko->source_index, text, gecko->sources.len);
+
+	if (text == GECKO_NONE || (number == gecko->sources.len && vec__push(&gecko->sources, text)))
 		return GECKO_NONE;
 	return number;
 }
@@ -58,10 +57,10 @@ static uint32_t add_function(struct gecko *gecko, const struct frame *frame)
 
 	function.line = 0;
 	function.approximate = false;
-	if (!function.function)
-		function.function = gecko->unnamed;
-	if (add_string(gecko, function.function) == GECKO_NONE ||
-	    (frame->kind == FRAME_PYTHON && add_source(gecko, frame->file) == GECKO_NONE))
+	function.function = frame->function ? copy_text(gecko, frame->function) : add_text(gecko, "[unnamed]");
+	function.file = frame->kind == FRAME_PYTHON ? copy_text(gecko, frame->file) : 0;
+	if (function.function == GECKO_NONE || function.file == GECKO_NONE ||
+	    (frame->kind == FRAME_PYTHON && add_source(gecko, function.file) == GECKO_NONE))
 		return GECKO_NONE;
 	return frame_table__add(&gecko->functions, &function);
 }
@@ -105,7 +104,7 @@ static uint32_t add_row(struct gecko *gecko, uint32_t prefix, uint32_t frame)
 
 	if (known)
 		return (uint32_t)*known;
-	if (frame == GECKO_NONE || gecko->stacks.len >= STACKS_MAX || gecko->texts > TEXTS_MAX ||
+	if (frame == GECKO_NONE || gecko->stacks.len >= STACKS_MAX || strtab__bytes(gecko->strings) > TEXTS_MAX ||
 	    hmap__set(&gecko->stack_index, key, gecko->stacks.len) ||
 	    vec__push(&gecko->stacks, ((struct gecko_stack){frame, prefix})))
 		return GECKO_NONE;
@@ -179,11 +178,6 @@ static bool add_stack(struct gecko *gecko, const struct sink_sample *sample, uin
 }
 
 /* --- samples --- */
-
-static uint32_t add_text(struct gecko *gecko, const char *text)
-{
-	return strtab__add(gecko->profile->strings, text, strlen(text));
-}
 
 static uint32_t add_process(struct gecko *gecko, const struct sink_process *process)
 {
@@ -320,29 +314,36 @@ static int finish(struct gecko *gecko)
 	return err;
 }
 
-int gecko__new(struct gecko **out, struct profile *profile, enum group_by group)
+/* The row of what does not fit. */
+static int add_pruned(struct gecko *gecko)
+{
+	struct frame pruned = {.kind = FRAME_SPECIAL, .function = add_text(gecko, "[pruned]")};
+	uint32_t function = frame_table__add(&gecko->functions, &pruned);
+
+	if (pruned.function == GECKO_NONE || function == GECKO_NONE ||
+	    vec__push(&gecko->frames, ((struct gecko_frame){GECKO_NONE, function, GECKO_OTHER})))
+		return -ENOMEM;
+	gecko->pruned = add_row(gecko, GECKO_NONE, 0);
+	return gecko->pruned == GECKO_NONE ? -ENOMEM : 0;
+}
+
+int gecko__new(struct gecko **out, const struct profile *profile, enum group_by group)
 {
 	struct gecko *gecko = calloc(1, sizeof(*gecko));
-	struct frame pruned = {.kind = FRAME_SPECIAL};
-	uint32_t frame;
+	int err;
 
-	*out = gecko;
+	*out = NULL;
 	if (!gecko)
 		return -ENOMEM;
 	gecko->sink = (struct sink){.take = take, .settle = settle, .flush = flush};
 	gecko->profile = profile;
 	gecko->group = group;
-	gecko->unnamed = add_text(gecko, "[unnamed]");
-	pruned.function = add_text(gecko, "[pruned]");
-	frame = frame_table__add(&profile->frames, &pruned);
-	gecko->pruned = GECKO_NONE;
-	if (pruned.function != GECKO_NONE && gecko->unnamed != GECKO_NONE && frame != GECKO_NONE)
-		gecko->pruned = add_row(gecko, GECKO_NONE, add_frame(gecko, frame, GECKO_OTHER));
-	if (gecko->pruned != GECKO_NONE)
-		return 0;
-	gecko__free(gecko);
-	*out = NULL;
-	return -ENOMEM;
+	err = strtab__new(&gecko->strings) ?: add_pruned(gecko);
+	if (err)
+		gecko__free(gecko);
+	else
+		*out = gecko;
+	return err;
 }
 
 struct sink *gecko__sink(struct gecko *gecko)
@@ -373,58 +374,21 @@ void gecko__free(struct gecko *gecko)
 	vec__free(&gecko->stacks);
 	vec__free(&gecko->rows);
 	vec__free(&gecko->way);
-	vec__free(&gecko->strings);
+	strtab__free(gecko->strings);
 	vec__free(&gecko->sources);
 	hmap__free(&gecko->process_index);
 	hmap__free(&gecko->thread_index);
 	hmap__free(&gecko->frame_index);
 	hmap__free(&gecko->stack_index);
-	hmap__free(&gecko->string_index);
 	hmap__free(&gecko->source_index);
 	free(gecko);
 }
 
 /* --- the format --- */
 
-static int read_recording(struct record_sum *sum, int fd, enum group_by group, struct buf *buf)
-{
-	const char *fault = NULL; /* that it has no end yet, as in a run that goes on */
-	struct gecko *gecko;
-	int err = gecko__new(&gecko, &sum->profile, group);
-
-	if (err) {
-		close(fd);
-		return err;
-	}
-	sum->profile.start_ns = 24 * 3600 * 1000000000ull; /* so that what is from before it has a time, too */
-	sum->sink = gecko__sink(gecko);
-	err = record_sum__add(sum, fd, &fault);
-	if (!err) {
-		record_sum__finish(sum);
-		if (fault)
-			sum->profile.account.end = NULL;
-		err = gecko__write(gecko, buf);
-	}
-	gecko__free(gecko);
-	return err;
-}
-
-static int write_samples(int fd, enum group_by group, struct buf *buf)
-{
-	struct record_sum sum;
-	int err = record_sum__init(&sum);
-
-	if (err)
-		close(fd);
-	else
-		err = read_recording(&sum, fd, group, buf);
-	record_sum__free(&sum);
-	return err;
-}
-
 static int write_gecko(const struct profile *profile, enum group_by group, struct buf *buf)
 {
-	return replay__profile(&gecko_writer, profile, group, buf);
+	return replay__profile(profile, group, buf);
 }
 
 static const char *const suffixes[] = {".gecko.json", NULL};
@@ -433,6 +397,6 @@ const struct writer gecko_writer = {
 	.name = "gecko",
 	.suffixes = suffixes,
 	.help = "for the Firefox Profiler, each sample with its time",
+	.replays = true,
 	.write = write_gecko,
-	.write_samples = write_samples,
 };

@@ -11,11 +11,8 @@
 
 struct gecko;
 
-/*
- * `profile`: that the samples' nodes are of; borrowed; its strings and frames are added to. GROUP_FUNCTION leaves
- * lines out. 0 or -ENOMEM.
- */
-int gecko__new(struct gecko **out, struct profile *profile, enum group_by group);
+/* `profile`: that the samples' nodes are of; borrowed. GROUP_FUNCTION leaves lines out. 0 or -ENOMEM. */
+int gecko__new(struct gecko **out, const struct profile *profile, enum group_by group);
 struct sink *gecko__sink(struct gecko *gecko);
 /* The file, when all samples have come and the profile's metadata are there. 0 or -errno. */
 int gecko__write(struct gecko *gecko, struct buf *buf);

@@ -91,16 +91,15 @@ static void frame_function(struct buf *buf, const void *context, size_t i)
 static void frame_line(struct buf *buf, const void *context, size_t i)
 {
 	const struct gecko *gecko = context;
-	uint32_t line = frame_table__get(&gecko->profile->frames, gecko->frames.items[i].frame)->line;
+	uint32_t id = gecko->frames.items[i].frame;
+	uint32_t line = id == GECKO_NONE ? 0 : frame_table__get(&gecko->profile->frames, id)->line;
 
 	add_optional(buf, line, line && gecko->group == GROUP_LINE);
 }
 
 static void function_name(struct buf *buf, const void *context, size_t i)
 {
-	const struct gecko *gecko = context;
-
-	buf__add_number(buf, *hmap__get(&gecko->string_index, gecko->functions.frames.items[i].function));
+	buf__add_number(buf, ((const struct gecko *)context)->functions.frames.items[i].function);
 }
 
 static void function_source(struct buf *buf, const void *context, size_t i)
@@ -123,16 +122,12 @@ static void function_line(struct buf *buf, const void *context, size_t i)
 
 static void source_name(struct buf *buf, const void *context, size_t i)
 {
-	const struct gecko *gecko = context;
-
-	buf__add_number(buf, *hmap__get(&gecko->string_index, gecko->sources.items[i]));
+	buf__add_number(buf, ((const struct gecko *)context)->sources.items[i]);
 }
 
 static void string_text(struct buf *buf, const void *context, size_t i)
 {
-	const struct gecko *gecko = context;
-
-	words__json_text(buf, gecko->profile->strings, gecko->strings.items[i]);
+	words__json_text(buf, ((const struct gecko *)context)->strings, (uint32_t)i);
 }
 
 static void add_tables(struct buf *buf, const struct gecko *gecko)
@@ -171,7 +166,7 @@ static void add_tables(struct buf *buf, const struct gecko *gecko)
 	add_same(buf, "startColumn", sources, "1");
 	add_same(buf, "sourceMapURL", sources, "null");
 	buf__adds(buf, "}");
-	add_column(buf, "stringArray", gecko->strings.len, gecko, string_text);
+	add_column(buf, "stringArray", strtab__count(gecko->strings), gecko, string_text);
 	buf__adds(buf, "},\n");
 }
 
@@ -250,7 +245,7 @@ static void add_samples(struct buf *buf, const struct gecko *gecko, const struct
 static void add_process(struct buf *buf, const struct gecko *gecko, const struct gecko_process *process)
 {
 	buf__adds(buf, "\"processName\":");
-	words__json_text(buf, gecko->profile->strings, process->command);
+	words__json_text(buf, gecko->strings, process->command);
 	buf__addf(buf, ",\"pid\":\"%u", process->pid);
 	if (process->lives)
 		buf__addf(buf, ".%u", process->lives);
@@ -264,7 +259,7 @@ static void add_thread(struct buf *buf, const struct gecko *gecko, const struct 
 
 	buf__adds(buf, "{\"name\":");
 	if (process)
-		words__json_text(buf, gecko->profile->strings, thread->name);
+		words__json_text(buf, gecko->strings, thread->name);
 	else
 		buf__adds(buf, "\"[no thread]\"");
 	buf__addc(buf, ',');

@@ -6,6 +6,7 @@
 
 #include "agg/sink.h"
 #include "base/hmap.h"
+#include "base/strtab.h"
 #include "base/vec.h"
 #include "out/gecko.h"
 
@@ -38,7 +39,7 @@ struct gecko_sample {
 };
 
 struct gecko_process {
-	uint32_t pid, command; /* a string of the profile */
+	uint32_t pid, command; /* a string */
 	uint32_t lives;	       /* others before it with the same number: it has called exec, or the number came again */
 };
 
@@ -51,7 +52,7 @@ struct gecko_thread {
 };
 
 struct gecko_frame {
-	uint32_t frame;	   /* of the profile */
+	uint32_t frame;	   /* of the profile; GECKO_NONE: of none */
 	uint32_t function; /* index in functions */
 	enum gecko_category category;
 };
@@ -70,12 +71,12 @@ struct gecko {
 	struct frame_table functions;
 	VEC(struct gecko_frame) frames;
 	VEC(struct gecko_stack) stacks;
-	VEC(uint32_t) rows, way;	/* see row_of; scratch */
-	VEC(uint32_t) strings, sources; /* of the profile */
-	struct hmap process_index, thread_index, frame_index, stack_index, string_index, source_index;
-	uint32_t pruned;  /* row */
-	uint32_t unnamed; /* string of the profile */
-	size_t samples, texts;
+	VEC(uint32_t) rows, way; /* see row_of; scratch */
+	struct strtab *strings; /* of the file */
+	VEC(uint32_t) sources;	/* strings */
+	struct hmap process_index, thread_index, frame_index, stack_index, source_index;
+	uint32_t pruned; /* row */
+	size_t samples;
 	uint64_t pruned_ns;
 	int err;
 };

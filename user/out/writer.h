@@ -17,11 +17,10 @@ struct writer {
 	const char *help;	     /* one line */
 	bool binary;		     /* refused on a terminal */
 	bool shows_code;	     /* of what is in profile->listings */
+	bool replays;		     /* it has every sample by itself (out/replay.h) */
 	bool streams;		     /* a run is written while it is sampled (out/recorder.h) */
 	/* Append the whole file to buf. Returns 0 or -errno. */
 	int (*write)(const struct profile *profile, enum group_by group, struct buf *buf);
-	/* The same of a recording, for a format that has every sample by itself (out/replay.h); takes fd over. */
-	int (*write_samples)(int fd, enum group_by group, struct buf *buf);
 };
 
 /* By --format name, or by the longest matching suffix of a path; NULL when there is none. */
