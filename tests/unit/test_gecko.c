@@ -4,7 +4,7 @@
  * looked at by tests/readers.py.
  */
 #include "made.h"
-#include "out/gecko.h"
+#include "out/gecko_parts.h"
 #include "unit/json_check.h"
 
 #include <criterion/criterion.h>
@@ -125,6 +125,23 @@ Test(gecko, odd_ones)
 	expect("\"stack\":[1,null],\n\"time\":[0,3]");
 	expect("{\"name\":\"[no thread]\",\"pid\":\"0\",\"tid\":0,\"isMainThread\":false");
 	cr_expect(!strstr(file.data, "process 12"), "a root is a frame");
+}
+
+/* What is beyond the limit stands at the end of its thread, and no weight goes. */
+Test(gecko, limit)
+{
+	uint32_t f = node_of(TRIE_ROOT, "f");
+
+	gecko->samples = 3999999;
+	take(&first, 1, f, 0, MS);
+	take(&first, 2, f, 0, MS);
+	take(&first, 3, f, 0, 2 * MS);
+	take(&second, 4, f, 0, MS);
+	write_file();
+	expect("\"stack\":[1,0],\n\"time\":[1,1],\n\"weight\":[1,3]");
+	expect("\"tid\":7");
+	expect("\"stack\":[0],\n\"time\":[0],\n\"weight\":[1]");
+	expect("\"pruned\": 4");
 }
 
 Test(gecko, nothing)

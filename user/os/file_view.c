@@ -278,7 +278,7 @@ static _Noreturn void read_files(const struct file_view *view, const struct file
 	if (getppid() != parent)
 		_exit(1);
 	for (size_t i = area->done; i < count; i = ++area->done)
-		area->results[i].fault = may ? read_file(view, files[i].path, area, i) : FILE_DENIED;
+		area->results[i].fault = may ? read_file(view, files[i].path, area, i) : FILE_FAILED;
 	_exit(0);
 }
 

@@ -14,7 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NO_VIEW	   UINT32_MAX
+#define NO_VIEW	   UINT32_MAX	    /* the process had ended */
+#define NO_ROOM	   (UINT32_MAX - 1) /* there were too many of them */
 #define LOOK_NS	   100000000ull /* a process changes its user or folder seldom */
 #define USES_MAX   65536
 #define BYTES_MAX  (24u << 20) /* of all code that is kept */
@@ -52,7 +53,7 @@ static uint32_t keep_view(struct code_files *files, struct file_view *view)
 	if (files->views.len < CODE_VIEWS_MAX && !vec__push(&files->views, *view))
 		return files->views.len - 1;
 	file_view__close(view);
-	return NO_VIEW;
+	return NO_ROOM;
 }
 
 static void look(struct code_files *files, const struct process *process, struct code_look *look)
@@ -175,17 +176,18 @@ static int read_view(const struct code_files *files, const struct wanted *wanted
 
 	for (size_t i = 0; i < count && !err; i++)
 		reads[i].path = strtab__get(profile->strings, wanted[i].use.file);
-	if (!err && view != NO_VIEW)
+	if (!err && view < files->views.len)
 		file_view__read(&files->views.items[view], reads, count);
 	for (size_t i = 0; i < count && reads; i++) {
-		struct listing gone = {.file = wanted[i].use.file, .state = LISTING_GONE};
+		struct listing none = {.file = wanted[i].use.file,
+				       .state = view == NO_VIEW ? LISTING_GONE : LISTING_NOT_READ};
 
 		if (err)
 			free(reads[i].text);
-		else if (view != NO_VIEW)
+		else if (view < files->views.len)
 			err = take_read(profile, &wanted[i].use, &reads[i], bytes);
-		else if (!listings__get(&profile->listings, gone.file))
-			err = listings__put(&profile->listings, &gone);
+		else if (!listings__get(&profile->listings, none.file))
+			err = listings__put(&profile->listings, &none);
 	}
 	free(reads);
 	return err;

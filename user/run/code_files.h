@@ -13,7 +13,7 @@
 
 struct code_use {
 	uint32_t file; /* strtab id of its name */
-	uint32_t view; /* index in views; UINT32_MAX: the process had ended, or there were too many */
+	uint32_t view; /* index in views; there is none of the two highest numbers (code_files.c) */
 	int64_t began_ns; /* when the process did, since 1970 */
 };
 
