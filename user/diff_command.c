@@ -97,7 +97,7 @@ static int tell(struct differing *differing)
 		log_info("wrote %s%s", log_shown(differing->output.path),
 			 differing->output.replaces ? ", in place of the file that was there" : "");
 	return differing->sums[COMPARE_BASE].cut_off || differing->sums[COMPARE_NEW].cut_off ? EXIT_PARTIAL
-											       : EXIT_WRITTEN;
+											     : EXIT_WRITTEN;
 }
 
 static int open_output(struct differing *differing)

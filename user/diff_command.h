@@ -6,5 +6,6 @@
 
 #include "options.h"
 
-/* Its exit code: 0, EXIT_FAILED, EXIT_USAGE if the two cannot be compared, EXIT_PARTIAL if one is not whole. */
+/* Its exit code: 0, EXIT_FAILED, EXIT_USAGE if the two cannot be compared, EXIT_PARTIAL if one is not whole.
+ */
 int diff_command__run(const struct options *options);

@@ -12,9 +12,12 @@
 #include <string.h>
 
 static const struct option LONG_OPTIONS[] = {
-	{"output", required_argument, NULL, 'o'}, {"limit", required_argument, NULL, 'l'},
-	{"quiet", no_argument, NULL, 'q'},	  {"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, 'h'},	  {"version", no_argument, NULL, 'V'},
+	{"output", required_argument, NULL, 'o'},
+	{"limit", required_argument, NULL, 'l'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
 	{0},
 };
 
@@ -32,7 +35,8 @@ static int take_option(struct options *options, int option, const char *value)
 	switch (option) {
 	case 'o':
 		if (!is_page(value))
-			return bad_value("-o", value, "a page, with a name that ends in .html, or - for stdout");
+			return bad_value("-o", value,
+					 "a page, with a name that ends in .html, or - for stdout");
 		if (options->outputs.len)
 			return refuse("-o twice: there is one page");
 		options->quiet |= !strcmp(value, "-");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The code in a heatmap: read as the target sees its files and with its rights, also when it is over by then, and
- * nothing that it may not read, whatever names it gives. The page itself: test_formats.c.
+ * The code in a heatmap: read as the target sees its files and with its rights, also when it is over by then,
+ * and nothing that it may not read, whatever names it gives. The page itself: test_formats.c.
  */
 #include "harness.h"
 
@@ -60,28 +60,29 @@ static const char *beside(const struct target *target, const char *name)
 {
 	static char path[CHILD_PATH + 32];
 
-	snprintf(path, sizeof(path), "%.*s%s", (int)(strrchr(target->file, '/') + 1 - target->file), target->file,
-		 name);
+	snprintf(path, sizeof(path), "%.*s%s", (int)(strrchr(target->file, '/') + 1 - target->file),
+		 target->file, name);
 	return path;
 }
 
 /* Its own files are there; those of others are not, whatever it calls its code. */
-static const char stranger[] = "import os, sys\n"
-			       "folder = os.path.dirname(__file__)\n"
-			       "if not os.getuid():\n"
-			       "    os.setgroups([])\n"
-			       "    os.setgid(65534)\n"
-			       "    os.setuid(65534)\n"
-			       "    os.execv(sys.executable, [sys.executable, __file__])\n"
-			       "names = ['/etc/shadow', folder + '/private/open.py', folder + '/closed.py',\n"
-			       "         folder + '/fifo', '/proc/self/environ', '/dev/zero', folder,\n"
-			       "         folder + '/../../../../../../..' + folder + '/closed.py', '<string>',\n"
-			       "         'none.py', 'x\\ny', 'z' * 10000]\n"
-			       "code = 'def f():\\n    for i in range(3000): pass\\nf()\\n'\n"
-			       "codes = [compile(code, name, 'exec') for name in names]\n"
-			       "print('ready', flush=True)\n"
-			       "while True:\n"
-			       "    for c in codes: exec(c, {})\n";
+static const char stranger[] =
+	"import os, sys\n"
+	"folder = os.path.dirname(__file__)\n"
+	"if not os.getuid():\n"
+	"    os.setgroups([])\n"
+	"    os.setgid(65534)\n"
+	"    os.setuid(65534)\n"
+	"    os.execv(sys.executable, [sys.executable, __file__])\n"
+	"names = ['/etc/shadow', folder + '/private/open.py', folder + '/closed.py',\n"
+	"         folder + '/fifo', '/proc/self/environ', '/dev/zero', folder,\n"
+	"         folder + '/../../../../../../..' + folder + '/closed.py', '<string>',\n"
+	"         'none.py', 'x\\ny', 'z' * 10000]\n"
+	"code = 'def f():\\n    for i in range(3000): pass\\nf()\\n'\n"
+	"codes = [compile(code, name, 'exec') for name in names]\n"
+	"print('ready', flush=True)\n"
+	"while True:\n"
+	"    for c in codes: exec(c, {})\n";
 
 LIVE_TEST(heatmap, hostile_names)
 {
@@ -103,7 +104,8 @@ LIVE_TEST(heatmap, hostile_names)
 	check_code(text, "root:", false);
 	check_code(text, "SUDO_", false);
 	check_code(text, "PATH=", false);
-	check_note(text, "/etc/shadow", "\"No code: the user that the process runs as may not read the file.\"");
+	check_note(text, "/etc/shadow",
+		   "\"No code: the user that the process runs as may not read the file.\"");
 	check_note(text, "/proc/self/environ", "\"No code:");
 	check_note(text, "/dev/zero", "\"No code: this is no text.\"");
 	check_note(text, "none.py", "\"No code: the process has no file of this name.\"");

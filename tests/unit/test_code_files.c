@@ -122,7 +122,8 @@ Test(code_files, reads)
 	cr_expect(listing_of("a.py")->changed && listing_of("a.py")->len == 6, "the second time");
 }
 
-/* One of which the process is over by then: its folder was known. One that was over before: nobody knows it. */
+/* One of which the process is over by then: its folder was known. One that was over before: nobody knows it.
+ */
 Test(code_files, of_what_is_over)
 {
 	struct process process = start_in("."), late = start_in(".");

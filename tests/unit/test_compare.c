@@ -43,7 +43,8 @@ static void lay_over(void)
 static const struct compare_row *row_named(const char *name)
 {
 	for (size_t i = 0; i < compare.rows.len; i++) {
-		const struct frame *frame = frame_table__get(&compare.both.frames, compare.rows.items[i].frame);
+		const struct frame *frame =
+			frame_table__get(&compare.both.frames, compare.rows.items[i].frame);
 
 		if (!strcmp(strtab__get(compare.both.strings, frame->function), name))
 			return &compare.rows.items[i];
@@ -52,15 +53,19 @@ static const struct compare_row *row_named(const char *name)
 	return NULL;
 }
 
-static void expect_row(const char *name, double base_self, double new_self, double base_total, double new_total)
+static void expect_row(const char *name, double base_self, double new_self, double base_total,
+		       double new_total)
 {
 	const struct compare_row *row = row_named(name);
 
-	cr_expect_float_eq(compare__share(&compare, COMPARE_BASE, row->self[COMPARE_BASE]), base_self, 1e-9, "%s", name);
-	cr_expect_float_eq(compare__share(&compare, COMPARE_NEW, row->self[COMPARE_NEW]), new_self, 1e-9, "%s", name);
-	cr_expect_float_eq(compare__share(&compare, COMPARE_BASE, row->total[COMPARE_BASE]), base_total, 1e-9, "%s",
-			   name);
-	cr_expect_float_eq(compare__share(&compare, COMPARE_NEW, row->total[COMPARE_NEW]), new_total, 1e-9, "%s", name);
+	cr_expect_float_eq(compare__share(&compare, COMPARE_BASE, row->self[COMPARE_BASE]), base_self, 1e-9,
+			   "%s", name);
+	cr_expect_float_eq(compare__share(&compare, COMPARE_NEW, row->self[COMPARE_NEW]), new_self, 1e-9,
+			   "%s", name);
+	cr_expect_float_eq(compare__share(&compare, COMPARE_BASE, row->total[COMPARE_BASE]), base_total, 1e-9,
+			   "%s", name);
+	cr_expect_float_eq(compare__share(&compare, COMPARE_NEW, row->total[COMPARE_NEW]), new_total, 1e-9,
+			   "%s", name);
 }
 
 Test(compare, shop)
@@ -74,7 +79,8 @@ Test(compare, shop)
 	expect_row("price", 13, 0, 13, 0);
 	expect_row("serve", 0, 0, 82, 97);
 	cr_expect_eq(compare.rows.items, row_named("cached"), "the greatest change is not the first");
-	cr_expect_float_eq(compare__per_second(&compare, COMPARE_NEW, compare.total[COMPARE_NEW]), 673.4, 0.01);
+	cr_expect_float_eq(compare__per_second(&compare, COMPARE_NEW, compare.total[COMPARE_NEW]), 673.4,
+			   0.01);
 }
 
 /* The same work in half the time is no change of shares, but one of milliseconds a second. */
@@ -85,8 +91,10 @@ Test(compare, of_other_lengths)
 	new.duration_ns *= 2;
 	lay_over();
 	for (size_t i = 0; i < compare.rows.len; i++)
-		cr_expect_eq(compare.rows.items[i].self[COMPARE_BASE], compare.rows.items[i].self[COMPARE_NEW]);
-	cr_expect_float_eq(compare__per_second(&compare, COMPARE_NEW, compare.total[COMPARE_NEW]), 336.7, 0.01);
+		cr_expect_eq(compare.rows.items[i].self[COMPARE_BASE],
+			     compare.rows.items[i].self[COMPARE_NEW]);
+	cr_expect_float_eq(compare__per_second(&compare, COMPARE_NEW, compare.total[COMPARE_NEW]), 336.7,
+			   0.01);
 }
 
 /* What was waited for is of the function that waited, and has no row. */
@@ -95,7 +103,8 @@ Test(compare, waits)
 	struct profile *const sides[] = {&base, &new};
 
 	for (uint64_t i = 0; i < 2; i++) {
-		struct frame wait = {.kind = FRAME_SPECIAL, .function = made_text(sides[i], "[sleep]"), .wait = true};
+		struct frame wait = {
+			.kind = FRAME_SPECIAL, .function = made_text(sides[i], "[sleep]"), .wait = true};
 		uint32_t node = made_add_frame(sides[i], TRIE_ROOT, MADE_FRAME("nap", "a.py", 3, 1));
 
 		made_add_weight(sides[i], node, 1);

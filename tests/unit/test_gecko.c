@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Samples for the Firefox Profiler: their times, threads, processes and categories. What the format asks for is
- * looked at by tests/readers.py.
+ * Samples for the Firefox Profiler: their times, threads, processes and categories. What the format asks for
+ * is looked at by tests/readers.py.
  */
 #include "made.h"
 #include "out/gecko_parts.h"
@@ -48,7 +48,8 @@ static void expect(const char *text)
 	cr_expect(strstr(file.data, text), "no %s in %s", text, file.data);
 }
 
-static void take(const struct sink_thread *thread, uint64_t ms, uint32_t node, uint32_t state, uint64_t weight_ns)
+static void take(const struct sink_thread *thread, uint64_t ms, uint32_t node, uint32_t state,
+		 uint64_t weight_ns)
 {
 	struct sink_sample sample = {.time_ns = START + ms * MS,
 				     .thread = thread,
@@ -68,7 +69,8 @@ static uint32_t node_of(uint32_t parent, const char *name)
 Test(gecko, threads_and_times)
 {
 	uint32_t f = node_of(TRIE_ROOT, "f"), g = node_of(f, "g");
-	struct sink_process other = {.key = 9, .pid = 12, .command = "after exec", .root = "", .container = ""};
+	struct sink_process other = {
+		.key = 9, .pid = 12, .command = "after exec", .root = "", .container = ""};
 	struct sink_thread main = {.key = 10, .process = &other, .tid = 12, .name = "main", .root = ""};
 
 	take(&second, 5, f, 0, MS);
@@ -78,7 +80,8 @@ Test(gecko, threads_and_times)
 	write_file();
 	expect("{\"name\":\"main\",\"processName\":\"app\",\"pid\":\"12\",\"tid\":12,\"isMainThread\":true");
 	expect("\"stack\":[1,2],\n\"time\":[1,3],\n\"weight\":[1,1]");
-	expect("{\"name\":\"worker\",\"processName\":\"app\",\"pid\":\"12\",\"tid\":7,\"isMainThread\":false");
+	expect("{\"name\":\"worker\",\"processName\":\"app\",\"pid\":\"12\",\"tid\":7,\"isMainThread\":"
+	       "false");
 	/* After an exec it is another process. */
 	expect("\"processName\":\"after exec\",\"pid\":\"12.1\",\"tid\":12,\"isMainThread\":true");
 	cr_expect_lt(strstr(file.data, "\"tid\":12"), strstr(file.data, "\"tid\":7"));
@@ -105,7 +108,8 @@ Test(gecko, categories)
 	take(&first, 8, f, SINK_GC, MS);
 	write_file();
 	expect("\"category\":[0,1,3,5,2,4]");
-	expect("\"stack\":[1,2,3,4,5,2],\n\"time\":[0,1,2,3,7,8],\n\"weight\":[1.5,1,1,4,0.5,1],\"weightType\":"
+	expect("\"stack\":[1,2,3,4,5,2],\n\"time\":[0,1,2,3,7,8],\n\"weight\":[1.5,1,1,4,0.5,1],"
+	       "\"weightType\":"
 	       "\"tracing-ms\",\n\"threadCPUDelta\":[1500000,1000000,1000000,0,0,1000000]");
 	/* They are one function. */
 	expect("\"func\":[0,1,1,1,2,3]");

@@ -53,7 +53,8 @@ static void expect_line(const char *file, uint32_t line, uint64_t self, uint64_t
 
 		if (at->line != line)
 			continue;
-		cr_expect_eq(profile__value(&profile, at->self), self, "%s:%u self %lu", file, line, at->self);
+		cr_expect_eq(profile__value(&profile, at->self), self, "%s:%u self %lu", file, line,
+			     at->self);
 		cr_expect_eq(profile__value(&profile, at->total), total, "%s:%u total %lu", file, line,
 			     at->total);
 		cr_expect_str_eq(strtab__get(profile.strings, at->function), function);

@@ -105,7 +105,8 @@ Test(heatmap, size)
 	write_page();
 	cr_expect_lt(file.len, 11u << 20);
 	expect("{\"name\":\"07.py\",\"self\":1,\"total\":1,\"note\":null");
-	expect("{\"name\":\"08.py\",\"self\":1,\"total\":1,\"note\":\"No code: there is more in hotter files than fits");
+	expect("{\"name\":\"08.py\",\"self\":1,\"total\":1,\"note\":\"No code: there is more in hotter files "
+	       "than fits");
 	buf__free(&text);
 }
 
@@ -114,9 +115,9 @@ Test(heatmap, why_there_is_no_code)
 	static const struct {
 		enum listing_state state;
 		const char *words;
-	} cases[] = {{LISTING_NO_FILE, "No file"},	{LISTING_MISSING, "no file of this name"},
-		     {LISTING_DENIED, "may not read"},	{LISTING_NO_TEXT, "no text"},
-		     {LISTING_TOO_LARGE, "too large"},	{LISTING_SLOW, "too long"},
+	} cases[] = {{LISTING_NO_FILE, "No file"},	    {LISTING_MISSING, "no file of this name"},
+		     {LISTING_DENIED, "may not read"},	    {LISTING_NO_TEXT, "no text"},
+		     {LISTING_TOO_LARGE, "too large"},	    {LISTING_SLOW, "too long"},
 		     {LISTING_FAILED, "could not be read"}, {LISTING_GONE, "ended before"},
 		     {LISTING_NOT_READ, "than is kept"}};
 

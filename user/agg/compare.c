@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Each side's frames are mapped to functions of both, its nodes to nodes of both; then the rows are counted for each
- * side as in profile.c.
+ * Each side's frames are mapped to functions of both, its nodes to nodes of both; then the rows are counted
+ * for each side as in profile.c.
  */
 #include "agg/compare.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Two profiles laid over each other: by functions, since lines move when code is changed. A function is the same in
- * both if its name and its file are, but for the number of the Python version in the file's path.
+ * Two profiles laid over each other: by functions, since lines move when code is changed. A function is the
+ * same in both if its name and its file are, but for the number of the Python version in the file's path.
  */
 #pragma once
 

@@ -13,9 +13,9 @@
 /* A line while it is counted. */
 struct spot {
 	struct heat_line line;
-	uint32_t file;	/* index in files */
-	uint32_t on;	/* how often it is on the path of the walk */
-	uint64_t most;	/* self of its function */
+	uint32_t file; /* index in files */
+	uint32_t on;   /* how often it is on the path of the walk */
+	uint64_t most; /* self of its function */
 };
 
 struct counting {

@@ -14,15 +14,15 @@
 
 enum listing_state {
 	LISTING_READ,
-	LISTING_NO_FILE,   /* "<string>", "<frozen importlib._bootstrap>" */
-	LISTING_MISSING,   /* there is no file of that name */
-	LISTING_DENIED,	   /* the process's own user may not read it */
-	LISTING_NO_TEXT,   /* no regular file, or one with NULs */
+	LISTING_NO_FILE, /* "<string>", "<frozen importlib._bootstrap>" */
+	LISTING_MISSING, /* there is no file of that name */
+	LISTING_DENIED,	 /* the process's own user may not read it */
+	LISTING_NO_TEXT, /* no regular file, or one with NULs */
 	LISTING_TOO_LARGE,
-	LISTING_SLOW,	   /* reading it took too long */
+	LISTING_SLOW, /* reading it took too long */
 	LISTING_FAILED,
-	LISTING_GONE,	   /* the process had ended before it could be asked where its files are */
-	LISTING_NOT_READ,  /* cooler than as many as are read, or nobody was there to be asked */
+	LISTING_GONE,	  /* the process had ended before it could be asked where its files are */
+	LISTING_NOT_READ, /* cooler than as many as are read, or nobody was there to be asked */
 };
 
 struct listing {

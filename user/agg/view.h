@@ -32,7 +32,8 @@ struct view {
 	 */
 	struct frame_table frames;
 	struct trie trie; /* as in the profile, but without an index: not for trie__child */
-	uint32_t *node_of; /* of each node of the profile (by function: of what it is merged into): where its weight is */
+	/* Of each node of the profile, or by function of what they are merged into: where its weight is. */
+	uint32_t *node_of;
 	/* What is not shown: */
 	uint64_t pruned;	/* weight under "[pruned]" */
 	uint64_t pruned_stacks; /* distinct ones */

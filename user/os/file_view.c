@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The reader is a fork of this process that changes nothing but who it is to file systems (fsuid): the target's
- * user can neither signal nor trace it, and file systems that this user serves refuse it. Results come by
- * memory that both have, so that whatever keeps the reader from going on keeps nobody else.
+ * The reader is a fork of this process that changes nothing but who it is to file systems (fsuid): the
+ * target's user can neither signal nor trace it, and file systems that this user serves refuse it. Results
+ * come by memory that both have, so that whatever keeps the reader from going on keeps nobody else.
  *
- * openat2 (Linux 5.6) confines a name to a folder. A file is opened as a mere place first (O_PATH), looked at,
- * and only then for reading.
+ * openat2 (Linux 5.6) confines a name to a folder. A file is opened as a mere place first (O_PATH), looked
+ * at, and only then for reading.
  */
 #include "os/file_view.h"
 
@@ -31,9 +31,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS	     2000 /* for one file */
-#define READERS_MAX  3	  /* one after the other, as each was given up */
-#define POLL_MS	     100
+#define WAIT_MS	    2000 /* for one file */
+#define READERS_MAX 3	 /* one after the other, as each was given up */
+#define POLL_MS	    100
 
 /* --- who --- */
 
@@ -150,8 +150,8 @@ bool file_view__equal(const struct file_view *a, const struct file_view *b)
 }
 
 /*
- * In the reader only. Whoever may not become another user reads what is its own user's; all capabilities go but
- * the one that the target has, too.
+ * In the reader only. Whoever may not become another user reads what is its own user's; all capabilities go
+ * but the one that the target has, too.
  */
 static bool become(const struct file_view *view)
 {
@@ -207,9 +207,10 @@ static int find_place(const struct file_view *view, const char *path)
 
 static enum file_fault fault_of(int err)
 {
-	return err == ENOENT || err == ENOTDIR || err == EXDEV || err == ELOOP || err == ENAMETOOLONG ? FILE_MISSING
+	return err == ENOENT || err == ENOTDIR || err == EXDEV || err == ELOOP || err == ENAMETOOLONG
+		       ? FILE_MISSING
 	       : err == EACCES || err == EPERM ? FILE_DENIED
-						: FILE_FAILED;
+					       : FILE_FAILED;
 }
 
 /* As much as it had when it was looked at. */

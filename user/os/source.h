@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Lines of files as another process sees them, found by the names that it gives, with its rights (os/file_view.h): a
- * dump made by root shows nothing that the target could not have shown itself.
+ * Lines of files as another process sees them, found by the names that it gives, with its rights
+ * (os/file_view.h): a dump made by root shows nothing that the target could not have shown itself.
  */
 #pragma once
 

@@ -130,9 +130,7 @@ static void add_row(const struct compare *compare, const struct compare_row *row
 {
 	const struct frame *frame = frame_table__get(&compare->both.frames, row->frame);
 	double change = change_of(compare, row->self);
-	const char *mark = !row->total[COMPARE_BASE]  ? "new"
-			   : !row->total[COMPARE_NEW] ? "gone"
-						      : "";
+	const char *mark = !row->total[COMPARE_BASE] ? "new" : !row->total[COMPARE_NEW] ? "gone" : "";
 
 	color = color && (change >= LEAST_CHANGE || change <= -LEAST_CHANGE);
 	buf__adds(out, color ? change > 0 ? GREW : SHRANK : "");

@@ -12,8 +12,8 @@
  *	frames		function; line: executing, 0 where not known, negative if it is approximate
  *	nodes		of the stack trie, without the root, which is number 0: frame; back: how far before it
  *			its parent stands; self: weight
- *	diff		of two profiles that are compared: sides, base and new, with their metadata; base, new: weights of
- *			each node. `self` is the sum of their shares then
+ *	diff		of two profiles that are compared: sides, base and new, with their metadata; base, new:
+ *			weights of each node. `self` is the sum of their shares then
  *
  * Texts of the target are data there, never markup: no "<" of theirs reaches the page, which puts them into
  * text nodes and canvases only.
@@ -244,8 +244,8 @@ static int add_side(struct buf *json, const struct compare *compare, int side, c
 	return 0;
 }
 
-static int add_diff(struct buf *json, const struct diff_side sides[COMPARE_SIDES], const struct compare *compare,
-		    const struct view *view)
+static int add_diff(struct buf *json, const struct diff_side sides[COMPARE_SIDES],
+		    const struct compare *compare, const struct view *view)
 {
 	int err = 0;
 

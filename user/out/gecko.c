@@ -2,9 +2,9 @@
 /*
  * See gecko.h. Stacks become rows of frames as they are met; a sample is 24 bytes until the end.
  *
- * A sample's category is that of the last frame of its stack: so what runs while garbage is collected, or in the
- * kernel, has a row of its own for the same frame there. Samples beyond the limits stand at the end of their thread,
- * under "[pruned]".
+ * A sample's category is that of the last frame of its stack: so what runs while garbage is collected, or in
+ * the kernel, has a row of its own for the same frame there. Samples beyond the limits stand at the end of
+ * their thread, under "[pruned]".
  */
 #include "out/gecko_parts.h"
 #include "out/replay.h"
@@ -57,7 +57,8 @@ static uint32_t add_function(struct gecko *gecko, const struct frame *frame)
 
 	function.line = 0;
 	function.approximate = false;
-	function.function = frame->function ? copy_text(gecko, frame->function) : add_text(gecko, "[unnamed]");
+	function.function =
+		frame->function ? copy_text(gecko, frame->function) : add_text(gecko, "[unnamed]");
 	function.file = frame->kind == FRAME_PYTHON ? copy_text(gecko, frame->file) : 0;
 	if (function.function == GECKO_NONE || function.file == GECKO_NONE ||
 	    (frame->kind == FRAME_PYTHON && add_source(gecko, function.file) == GECKO_NONE))
@@ -67,14 +68,14 @@ static uint32_t add_function(struct gecko *gecko, const struct frame *frame)
 
 static uint32_t add_frame(struct gecko *gecko, uint32_t id, enum gecko_category category)
 {
-	uint32_t number =
-		number_of(&gecko->frame_index, (uint64_t)id << 8 | category, gecko->frames.len);
+	uint32_t number = number_of(&gecko->frame_index, (uint64_t)id << 8 | category, gecko->frames.len);
 	uint32_t function;
 
 	if (number != gecko->frames.len)
 		return number;
 	function = add_function(gecko, frame_table__get(&gecko->profile->frames, id));
-	if (function == GECKO_NONE || vec__push(&gecko->frames, ((struct gecko_frame){id, function, category})))
+	if (function == GECKO_NONE ||
+	    vec__push(&gecko->frames, ((struct gecko_frame){id, function, category})))
 		return GECKO_NONE;
 	return number;
 }
@@ -96,7 +97,8 @@ static enum gecko_category category_of(const struct gecko *gecko, uint32_t id)
 	return is_text(gecko, frame, "[garbage collection]") ? GECKO_GC : GECKO_OTHER;
 }
 
-/* A row, of whatever process and thread it is first. GECKO_NONE: the tables are full, or there is no memory. */
+/* A row, of whatever process and thread it is first. GECKO_NONE: the tables are full, or there is no memory.
+ */
 static uint32_t add_row(struct gecko *gecko, uint32_t prefix, uint32_t frame)
 {
 	uint64_t key = (uint64_t)prefix << 32 | frame;
@@ -104,7 +106,8 @@ static uint32_t add_row(struct gecko *gecko, uint32_t prefix, uint32_t frame)
 
 	if (known)
 		return (uint32_t)*known;
-	if (frame == GECKO_NONE || gecko->stacks.len >= STACKS_MAX || strtab__bytes(gecko->strings) > TEXTS_MAX ||
+	if (frame == GECKO_NONE || gecko->stacks.len >= STACKS_MAX ||
+	    strtab__bytes(gecko->strings) > TEXTS_MAX ||
 	    hmap__set(&gecko->stack_index, key, gecko->stacks.len) ||
 	    vec__push(&gecko->stacks, ((struct gecko_stack){frame, prefix})))
 		return GECKO_NONE;
@@ -164,9 +167,9 @@ static bool add_stack(struct gecko *gecko, const struct sink_sample *sample, uin
 {
 	const struct trie_node *node = &gecko->profile->trie.nodes.items[sample->node];
 	enum gecko_category category = sample->state & SINK_WAIT     ? GECKO_OTHER
-				 : sample->state & SINK_GC     ? GECKO_GC
-				 : sample->state & SINK_KERNEL ? GECKO_KERNEL
-							       : GECKO_OTHER;
+				       : sample->state & SINK_GC     ? GECKO_GC
+				       : sample->state & SINK_KERNEL ? GECKO_KERNEL
+								     : GECKO_OTHER;
 
 	if (category == GECKO_OTHER || is_root(gecko, sample->node) ||
 	    category_of(gecko, node->frame) != GECKO_PYTHON)
@@ -248,9 +251,7 @@ static void settle(struct sink *sink, const uint64_t extra_ns[ESTIMATE_KINDS],
 {
 }
 
-static void flush(struct sink *sink)
-{
-}
+static void flush(struct sink *sink) {}
 
 /* --- the end --- */
 

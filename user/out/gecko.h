@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a file for the Firefox Profiler (https://profiler.firefox.com) is made of: each sample with its time, in the
- * thread that it is of. A sink of samples whose weights are settled, as record_sum gives them.
+ * What a file for the Firefox Profiler (https://profiler.firefox.com) is made of: each sample with its time,
+ * in the thread that it is of. A sink of samples whose weights are settled, as record_sum gives them.
  */
 #pragma once
 

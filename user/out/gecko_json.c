@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See gecko_parts.h. The processed format of the Firefox Profiler, version 61. Names are those of
- * github.com/firefox-devtools/profiler: src/types/profile.ts, docs-developer/CHANGELOG-formats.md. `meta.pybpfprof`
- * holds the metadata; the viewer leaves unknown keys alone.
+ * github.com/firefox-devtools/profiler: src/types/profile.ts, docs-developer/CHANGELOG-formats.md.
+ * `meta.pybpfprof` holds the metadata; the viewer leaves unknown keys alone.
  */
 #include "agg/view.h"
 #include "base/json.h"
@@ -156,9 +156,10 @@ static void add_tables(struct buf *buf, const struct gecko *gecko)
 	add_column(buf, "source", functions, gecko, function_source);
 	add_column(buf, "lineNumber", functions, gecko, function_line);
 	add_same(buf, "columnNumber", functions, "null");
-	buf__adds(buf, "},\n\"resourceTable\":{\"length\":0,\"lib\":[],\"name\":[],\"host\":[],\"type\":[]},\n"
-		       "\"nativeSymbols\":{\"length\":0,\"libIndex\":[],\"address\":[],\"name\":[],"
-		       "\"functionSize\":[]},\n\"sources\":{\"length\":");
+	buf__adds(buf,
+		  "},\n\"resourceTable\":{\"length\":0,\"lib\":[],\"name\":[],\"host\":[],\"type\":[]},\n"
+		  "\"nativeSymbols\":{\"length\":0,\"libIndex\":[],\"address\":[],\"name\":[],"
+		  "\"functionSize\":[]},\n\"sources\":{\"length\":");
 	buf__add_number(buf, sources);
 	add_same(buf, "id", sources, "null");
 	add_column(buf, "filename", sources, gecko, source_name);
@@ -238,8 +239,9 @@ static void add_samples(struct buf *buf, const struct gecko *gecko, const struct
 		buf__adds(buf, ",\"weightType\":\"tracing-ms\"");
 	}
 	add_column(buf, "threadCPUDelta", count, thread, sample_cpu);
-	buf__adds(buf, "},\n\"markers\":{\"length\":0,\"data\":[],\"name\":[],\"startTime\":[],\"endTime\":[],"
-		       "\"phase\":[],\"category\":[]}");
+	buf__adds(buf,
+		  "},\n\"markers\":{\"length\":0,\"data\":[],\"name\":[],\"startTime\":[],\"endTime\":[],"
+		  "\"phase\":[],\"category\":[]}");
 }
 
 static void add_process(struct buf *buf, const struct gecko *gecko, const struct gecko_process *process)
@@ -252,7 +254,8 @@ static void add_process(struct buf *buf, const struct gecko *gecko, const struct
 	buf__addc(buf, '"');
 }
 
-static void add_thread(struct buf *buf, const struct gecko *gecko, const struct gecko_thread *thread, bool is_first)
+static void add_thread(struct buf *buf, const struct gecko *gecko, const struct gecko_thread *thread,
+		       bool is_first)
 {
 	const struct gecko_process *process =
 		thread->process == GECKO_NONE ? NULL : &gecko->processes.items[thread->process];
@@ -333,7 +336,8 @@ static void add_meta(struct buf *buf, const struct gecko *gecko)
 	add_ms(buf, profile->duration_ns);
 	buf__addf(buf,
 		  ",\"version\":27,\"preprocessedProfileVersion\":%d,\"processType\":0,\"stackwalk\":1,"
-		  "\"debug\":false,\"platform\":\"Linux\",\"oscpu\":\"Linux\",\"abi\":\"x86_64-gcc3\",\n\"product\":",
+		  "\"debug\":false,\"platform\":\"Linux\",\"oscpu\":\"Linux\",\"abi\":\"x86_64-gcc3\","
+		  "\n\"product\":",
 		  VERSION);
 	json__string(buf, command, strlen(command));
 	buf__adds(buf, ",\"importedFrom\":\"pybpfprof " PYBPFPROF_VERSION "\",\"symbolicated\":true,"

@@ -17,12 +17,12 @@
 #define GECKO_NONE UINT32_MAX
 
 /* name, text, color. The default is grey, and the first. */
-#define GECKO_CATEGORIES(X)                     \
-	X(OTHER, "Other", "grey")               \
-	X(PYTHON, "Python", "yellow")           \
-	X(GIL, "Waits for the GIL", "red")      \
-	X(GC, "Garbage collection", "purple")   \
-	X(OFF_CPU, "Off the CPU", "blue")       \
+#define GECKO_CATEGORIES(X)                                                                                  \
+	X(OTHER, "Other", "grey")                                                                            \
+	X(PYTHON, "Python", "yellow")                                                                        \
+	X(GIL, "Waits for the GIL", "red")                                                                   \
+	X(GC, "Garbage collection", "purple")                                                                \
+	X(OFF_CPU, "Off the CPU", "blue")                                                                    \
 	X(KERNEL, "In the kernel", "orange")
 
 enum gecko_category {
@@ -40,7 +40,8 @@ struct gecko_sample {
 
 struct gecko_process {
 	uint32_t pid, command; /* a string */
-	uint32_t lives;	       /* others before it with the same number: it has called exec, or the number came again */
+	uint32_t lives; /* others before it with the same number: it has called exec, or the number came again
+			 */
 };
 
 struct gecko_thread {
@@ -72,8 +73,8 @@ struct gecko {
 	VEC(struct gecko_frame) frames;
 	VEC(struct gecko_stack) stacks;
 	VEC(uint32_t) rows, way; /* see row_of; scratch */
-	struct strtab *strings; /* of the file */
-	VEC(uint32_t) sources;	/* strings */
+	struct strtab *strings;	 /* of the file */
+	VEC(uint32_t) sources;	 /* strings */
 	struct hmap process_index, thread_index, frame_index, stack_index, source_index;
 	uint32_t pruned; /* row */
 	size_t samples;

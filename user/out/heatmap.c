@@ -9,14 +9,13 @@
  *	files		the hottest first
  *	  name, self, total
  *	  note		what is to be said of its code, null: nothing
- *	  lines		line, self, total, function for each line with samples, in order; line is 0 where not known,
- *			negative if it is approximate
- *	  count		lines of the file; 0: there is no code
+ *	  lines		line, self, total, function for each line with samples, in order; line is 0 where not
+ *known, negative if it is approximate count		lines of the file; 0: there is no code
  *	  code		pieces of it: number of the first line, and the lines
  *	notes		text, self: samples that were executing no line
  *
- * Of large files only what is around lines with samples is there, and of all files what fits: what is left out
- * is said.
+ * Of large files only what is around lines with samples is there, and of all files what fits: what is left
+ *out is said.
  */
 #include "agg/heat.h"
 #include "base/json.h"
@@ -128,8 +127,8 @@ static bool is_near(const struct heat_line *hot, size_t count, size_t *at, uint3
 }
 
 /* The pieces of a file; false: it does not fit any more. */
-static bool add_code(struct buf *json, const struct listing *listing, const struct heat_line *hot, size_t count,
-		     uint32_t line_count)
+static bool add_code(struct buf *json, const struct listing *listing, const struct heat_line *hot,
+		     size_t count, uint32_t line_count)
 {
 	struct lines lines = {.at = listing->text, .end = listing->text + listing->len};
 	size_t at = 0, begin = json->len;
@@ -162,13 +161,14 @@ static const char *note_of(const struct profile *profile, const struct listing *
 	switch (listing->state) {
 	case LISTING_READ:
 		return listing->changed && listing->differs
-			       ? "The file was changed after the process began, and processes have different files of "
+			       ? "The file was changed after the process began, and processes have different "
+				 "files of "
 				 "this name: the code may be another than what ran."
-		       : listing->changed
-			       ? "The file was changed after the process began: the code may be another than what ran."
-		       : listing->differs
-			       ? "Processes have different files of this name: the code is that of the first one."
-			       : NULL;
+		       : listing->changed ? "The file was changed after the process began: the code may be "
+					    "another than what ran."
+		       : listing->differs ? "Processes have different files of this name: the code is that "
+					    "of the first one."
+					  : NULL;
 	case LISTING_NO_FILE:
 		return "No file: the code was made by the program, or is part of Python.";
 	case LISTING_MISSING:
@@ -285,7 +285,9 @@ static int add_heat(struct buf *json, const struct profile *profile, const struc
 {
 	struct names names = {.number = calloc(strtab__count(profile->strings), sizeof(*names.number))};
 	struct heat heat;
-	int err = heat__init(&heat, &view->trie, &view->frames, profile->strings) ?: names.number ? 0 : -ENOMEM;
+	int err = heat__init(&heat, &view->trie, &view->frames, profile->strings)
+			  ?: names.number ? 0
+					  : -ENOMEM;
 
 	if (!err) {
 		buf__adds(json, "{\"metadata\":");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An output of the format that has every sample by itself (out/gecko.h). In a run they are recorded (out/record.h)
- * into a file without a name, and that is read when the output is written.
+ * An output of the format that has every sample by itself (out/gecko.h). In a run they are recorded
+ * (out/record.h) into a file without a name, and that is read when the output is written.
  */
 #pragma once
 
@@ -24,7 +24,8 @@ int replay__open(struct replay *replay, const char *name, const struct writer *w
 int replay__start(struct replay *replay, struct recorder_config *config, struct sink **sink);
 /* The same for samples whose weights are settled as they come. */
 int replay__start_settled(struct replay *replay, const struct profile *profile, struct sink **sink);
-/* All that has been taken up to now, as a file; `last`: nothing is taken after it. 0 or -errno; nothing is told. */
+/* All that has been taken up to now, as a file; `last`: nothing is taken after it. 0 or -errno; nothing is
+ * told. */
 int replay__write(struct replay *replay, bool last);
 void replay__close(struct replay *replay);
 

@@ -16,7 +16,7 @@
 
 #define NO_VIEW	   UINT32_MAX	    /* the process had ended */
 #define NO_ROOM	   (UINT32_MAX - 1) /* there were too many of them */
-#define LOOK_NS	   100000000ull /* a process changes its user or folder seldom */
+#define LOOK_NS	   100000000ull	    /* a process changes its user or folder seldom */
 #define USES_MAX   65536
 #define BYTES_MAX  (24u << 20) /* of all code that is kept */
 #define EARLIER_NS 20000000ll  /* start times are told in steps of 10 ms */
@@ -125,7 +125,8 @@ static enum listing_state state_of(enum file_fault fault)
 	return states[fault];
 }
 
-/* A later process's file: is it the one that is known, or, where that could not be read, better than nothing? */
+/* A later process's file: is it the one that is known, or, where that could not be read, better than nothing?
+ */
 static int take_again(struct profile *profile, const struct listing *known, struct listing *listing)
 {
 	struct listing *first = &profile->listings.items.items[known - profile->listings.items.items];
@@ -244,8 +245,8 @@ int code_files__read(struct code_files *files, struct profile *profile)
 	listings__free(&profile->listings);
 	err = err ?: find_wanted(files, &heat, profile, &list);
 	for (size_t i = 0; i < list.items.len && !err; i = end) {
-		for (end = i; end < list.items.len &&
-			      list.items.items[end].use.view == list.items.items[i].use.view;)
+		for (end = i;
+		     end < list.items.len && list.items.items[end].use.view == list.items.items[i].use.view;)
 			end++;
 		err = read_view(files, &list.items.items[i], end - i, profile, &bytes);
 	}

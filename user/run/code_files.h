@@ -12,8 +12,8 @@
 #define CODE_VIEWS_MAX 256 /* ways of seeing files: roots, folders, users */
 
 struct code_use {
-	uint32_t file; /* strtab id of its name */
-	uint32_t view; /* index in views; there is none of the two highest numbers (code_files.c) */
+	uint32_t file;	  /* strtab id of its name */
+	uint32_t view;	  /* index in views; there is none of the two highest numbers (code_files.c) */
 	int64_t began_ns; /* when the process did, since 1970 */
 };
 
@@ -25,9 +25,9 @@ struct code_look {
 
 struct code_files {
 	VEC(struct file_view) views;
-	VEC(struct code_use) uses;  /* in order of time */
-	struct hmap known;	    /* file << 32 | view */
-	struct hmap index;	    /* serial of a process -> index in looks */
+	VEC(struct code_use) uses;   /* in order of time */
+	struct hmap known;	     /* file << 32 | view */
+	struct hmap index;	     /* serial of a process -> index in looks */
 	VEC(struct code_look) looks; /* at processes, the last one of each */
 };
 
