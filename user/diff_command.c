@@ -63,6 +63,7 @@ static int write_page(struct differing *differing)
 static int print_table(const struct differing *differing)
 {
 	struct summary_style style = {.max_rows = differing->options->rows,
+				      .width = print__width(STDOUT_FILENO),
 				      .color = print__wants_color(STDOUT_FILENO)};
 	struct buf text = {0};
 	int err;

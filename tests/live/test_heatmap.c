@@ -128,7 +128,7 @@ LIVE_TEST(heatmap, of_a_command)
 	snprintf(program, sizeof(program), "%s/brief.py", folder);
 	write_file(program, "import time\n"
 			    "def work():\n"
-			    "    for i in range(30000000): pass\n"
+			    "    for i in range(8000000): pass\n"
 			    "time.sleep(0.1)\n"
 			    "open(__file__, 'a').write('# more\\n')\n"
 			    "work()\n");
@@ -137,5 +137,5 @@ LIVE_TEST(heatmap, of_a_command)
 	check(run->code == 0, "exit code %d", run->code);
 	text = read_text(page);
 	check_note(text, program, "\"The file was changed after the process began:");
-	check_code(text, "\"    for i in range(30000000): pass\"", true);
+	check_code(text, "\"    for i in range(8000000): pass\"", true);
 }

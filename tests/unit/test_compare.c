@@ -3,6 +3,7 @@
  * Two profiles laid over each other: shares, what is new and what is gone, and that nothing goes.
  */
 #include "agg/compare.h"
+#include "base/utf8.h"
 #include "made.h"
 #include "out/diff.h"
 
@@ -131,6 +132,22 @@ Test(compare, refuses)
 	cr_expect(strstr(diff__refuse(sides), "off it"));
 	base.account.mode = "wall";
 	cr_expect(strstr(diff__refuse(sides), "all time"));
+}
+
+/* On a terminal each row is one line of it. */
+Test(compare, narrow)
+{
+	struct summary_style style = {.width = 80};
+	struct buf text = {0};
+
+	make_profile(&base, "hostile");
+	make_profile(&new, "shop");
+	lay_over();
+	diff__table(&compare, &style, &text);
+	buf__addc(&text, '\0');
+	for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n"))
+		cr_expect(utf8_width(line, strlen(line)) <= 80, "%s", line);
+	buf__free(&text);
 }
 
 /* Names are escaped, in the table and on the page. */
