@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Uses the pages of flame graphs as a person would, in a real browser:
+"""Uses the pages of flame graphs, and others (viewer_others.py), as a person would, in a real browser:
 
     viewer.py BROWSER FOLDER TEST [PICTURES]
 
@@ -12,85 +12,9 @@ import re
 import sys
 import tempfile
 
+import viewer_others
 from browser import Browser
-
-ROW = 18
-problems = []
-
-
-def check(condition, *words):
-    if not condition:
-        problems.append(" ".join(str(word) for word in words))
-
-
-def equal(what, is_, should):
-    check(is_ == should, "%s: %r and not %r" % (what, is_, should))
-
-
-class View:
-    """A page of the viewer."""
-
-    suffix = ".html"
-
-    def __init__(self, browser, name, **how):
-        self.page = browser.open(os.path.join(folder, name + self.suffix), **how)
-        self.name = name
-
-    def text(self, name):
-        return self.page.run("document.getElementById('%s').textContent" % name)
-
-    def box(self):
-        return self.page.run(
-            "(r => [r.x, r.y, r.width, r.height])(document.getElementById('canvas').getBoundingClientRect())"
-        )
-
-    def at(self, share, row):
-        """Where a row of boxes is, at a share of the width."""
-        x, y, width, _ = self.box()
-        return x + share * width, y + row * ROW + ROW / 2
-
-    def choose(self, name, value):
-        self.page.run(
-            "(e => { e.value = '%s'; e.dispatchEvent(new Event('change')); })(document.getElementById('%s'))"
-            % (value, name)
-        )
-        self.page.settle()
-
-    def search(self, text):
-        self.page.run(
-            "(e => { e.value = %r; e.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
-            % text
-        )
-        self.page.settle()
-
-    def press(self, name):
-        self.page.run("document.getElementById('%s').click()" % name)
-        self.page.settle()
-
-    def choose_function(self, name):
-        buttons = "[...document.querySelectorAll('#functions-body button')]"
-        self.page.run("%s.find(b => b.textContent === '%s').click()" % (buttons, name))
-        self.page.settle()
-
-    def focus(self):
-        self.page.run("document.getElementById('canvas').focus()")
-
-    def rows(self, body):
-        """Of a table: the texts of its cells."""
-        return self.page.run(
-            "[...document.getElementById('%s').rows].map(r => [...r.cells].map(c => c.textContent))" % body
-        )
-
-    def fragment(self):
-        return self.page.run("location.hash")
-
-    def picture(self, name):
-        if pictures:
-            self.page.screenshot(os.path.join(pictures, name + ".png"))
-
-    def check_quiet(self):
-        equal(self.name + ": errors", self.page.errors, [])
-        equal(self.name + ": asked the network for", self.page.requests, [])
+from view import FILLS, ROW, View, check, contrast, equal, problems
 
 
 def test_figures(browser):
@@ -355,7 +279,7 @@ def test_many(browser):
 
 
 def test_pruned(browser):
-    check(os.path.getsize(os.path.join(folder, "600000.html")) < 20e6, "the file is too large")
+    check(os.path.getsize(os.path.join(View.folder, "600000.html")) < 20e6, "the file is too large")
     view = View(browser, "600000")
     check("total 100.0 % (6,843,846 samples" in view.text("status"), "status", view.text("status"))
     check(
@@ -435,26 +359,6 @@ def test_small(browser):
     view.check_quiet()
 
 
-def luminance(color):
-    parts = [part / 255 for part in color]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(a, b):
-    high, low = sorted((luminance(a), luminance(b)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-FILLS = """(canvas => {
-    const context = canvas.getContext("2d"), found = new Set();
-    for (let y = 1; y < canvas.height && y < 400; y += 18)
-        for (let x = 0; x < canvas.width; x += 2)
-            found.add([...context.getImageData(x, y, 1, 1).data.slice(0, 3)].join());
-    return [...found];
-})(document.getElementById("canvas"))"""
-
-
 def test_themes(browser):
     for dark in False, True:
         view = View(browser, "hostile", dark=dark)
@@ -497,210 +401,12 @@ def test_labels(browser):
     )
 
 
-class Heatmap(View):
-    """A page of the heatmap."""
-
-    suffix = ".heatmap.html"
-
-    def choose_file(self, name):
-        buttons = "[...document.querySelectorAll('#files-body button')]"
-        self.page.run("%s.find(b => b.textContent === '%s').click()" % (buttons, name))
-        self.page.settle()
-
-    def code(self):
-        """Of each line that is shown: number, self, total, code; of others what they say."""
-        return self.rows("code")
-
-    def line(self, number):
-        return next(row for row in self.code() if row[0] == number)
-
-    def focused(self):
-        return self.page.run("document.activeElement.dataset.line ?? document.activeElement.textContent")
-
-
-def test_heatmap_figures(browser):
-    view = Heatmap(browser, "shop")
-    equal("title", view.text("title"), "python3 shop.py")
-    check("100 samples · 1.01 s of CPU time" in view.text("summary"), "summary", view.text("summary"))
-    rows = view.rows("lines-body")
-    equal("the hottest line", rows[0], ["40.0 %", "40.0 %", "json/decoder.py:353raw_decode"])
-    equal("the next one", rows[1], ["20.0 %", "20.0 %", "shop/tree.py:6total"])
-    files = view.rows("files-body")
-    equal("hottest file", files[0][:2], ["50.0 %", "50.0 %"])
-    equal("a file with recursion", files[1], ["27.0 %", "27.0 %", "shop/tree.py/srv/shop/tree.py"])
-    equal("in no line", view.rows("elsewhere-body"), [["3.0 %", "[no Python frames]"]])
-    check("was not read" in view.text("file-note"), "without code", view.text("file-note"))
-    equal("its lines", view.line("353"), ["353", "40.0 %", "40.0 %", "in raw_decode"])
-    view.choose_file("shop/main.py")
-    equal("note", view.page.run("document.getElementById('file-note').hidden"), True)
-    equal("code, after a tab", view.line("61"), ["61", "0.0 %", "75.0 %", "        serve(queue)"])
-    equal("code that is markup", view.line("90"), ["90", "0.0 %", "95.0 %", 'while "<b>":'])
-    equal("a line without samples", view.line("62"), ["62", "", "", "line 62"])
-    equal("folded", view.code()[0], ["52 lines without samples: 1 to 52"])
-    view.page.run("document.querySelector('#code .gap button').click()")
-    equal("unfolded", view.code()[0], ["1", "", "", "line 1"])
-    view.choose_file("shop/tree.py")
-    check("changed after the process began" in view.text("file-note"), "changed", view.text("file-note"))
-    view.choose_file("shop/price.py")
-    check("may not read" in view.text("file-note"), "denied", view.text("file-note"))
-    equal("a line that is near", view.code(), [["~14", "13.0 %", "13.0 %", "in price"]])
-    view.choose_file("ink/page.py")
-    equal("not known", view.code()[-2:], [["Line not known:"], ["?", "7.0 %", "7.0 %", "in render"]])
-    view.search("total")
-    equal("search of a function", [row[2][:14] for row in view.rows("files-body")], ["shop/tree.py/s"])
-    view.search("/main|price/")
-    equal("search of files", len(view.rows("files-body")), 2)
-    view.search("(")
-    equal("none", view.text("files-rest"), "None of that name.")
-    view.search("")
-    view.choose_file("shop/main.py")
-    view.page.run("document.activeElement.blur()")
-    view.page.key("h")
-    equal("H", view.focused(), "90")
-    equal("fragment", view.fragment(), "#file=4&line=90")
-    view.page.key("p")
-    view.page.key("p")
-    equal("P", view.focused(), "61")
-    check("/srv/shop/main.py:61 in serve\nself 0.0 % (0 samples" in view.text("status"), "status", view.text("status"))
-    view.page.key("n")
-    equal("N", view.focused(), "64")
-    view.page.key("Escape")
-    equal("Escape", view.focused(), "shop/main.py")
-    view.picture("heatmap")
-    view.check_quiet()
-    again = Heatmap(browser, "shop", fragment="#file=1&line=6")
-    equal("shared", (again.text("file-title"), again.focused()), ("/srv/shop/tree.py", "6"))
-    again.check_quiet()
-    for fragment in "#file=-1&line=x", "#file=1e9&line=1e99", "#file=__proto__":
-        again = Heatmap(browser, "shop", fragment=fragment)
-        equal(fragment, again.text("file-title"), "/usr/lib/python3.12/json/decoder.py")
-        again.check_quiet()
-
-
-def test_heatmap_hostile(browser):
-    view = Heatmap(browser, "hostile", dark=True)
-    seen = ""
-    for number in range(len(view.rows("files-body"))):
-        view.page.run("document.querySelectorAll('#files-body button')[%d].click()" % number)
-        seen += "".join("".join(row) + "\n" for row in view.code())
-    equal("a script of theirs ran", view.page.run("typeof window.broken"), "undefined")
-    equal("elements", view.page.run("[document.scripts.length, document.images.length]"), [1, 0])
-    for text in (
-        "</script><script>window.broken = 1</script>",
-        "\u241b[31mred\u241b[0m\u2407\u2408",
-        "\u27e8U+202E\u27e9reversed\u27e8U+202C\u27e9\u27e8U+2066\u27e9",
-        "\ufffd\ufffd not UTF-8 \ufffd\ufffd",
-        "L" * 400 + " \u2026 9600 more bytes",
-        "@PROFILE@",
-    ):
-        check(text in seen, "no line", text[:60])
-    check(
-        not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]", seen),
-        "a control character is shown as it is",
-    )
-    view.picture("heatmap-hostile")
-    view.check_quiet()
-
-
-HEATMAP_COLORS = """[...document.querySelectorAll("#code td")].filter(e => e.textContent).map(e => {
-    const style = getComputedStyle(e), parts = text => text.match(/[\\d.]+/g).map(Number);
-    return [parts(style.color), parts(style.backgroundColor), parts(getComputedStyle(document.body).backgroundColor)];
-})"""
-
-
-def test_heatmap_themes(browser):
-    for dark in False, True:
-        view = Heatmap(browser, "shop", dark=dark)
-        equal("theme", view.page.run("document.documentElement.dataset.theme"), "dark" if dark else "light")
-        for name in "json/decoder.py", "shop/tree.py":
-            view.choose_file(name)
-            for text, behind, page in view.page.run(HEATMAP_COLORS):
-                alpha = behind[3] if len(behind) > 3 else 1
-                mixed = tuple(alpha * a + (1 - alpha) * b for a, b in zip(behind, page))
-                check(contrast(text[:3], mixed) >= 4.5, dark, text, "on", mixed, "%.1f" % contrast(text[:3], mixed))
-        view.picture("heatmap-dark" if dark else "heatmap-light")
-        view.choose("theme", "light" if dark else "dark")
-        equal("switched", view.page.run("document.documentElement.dataset.theme"), "light" if dark else "dark")
-        view.check_quiet()
-    without = view.page.run(
-        """[...document.querySelectorAll("input, select, button")].filter(e =>
-        !(e.labels?.length || e.getAttribute("aria-label") || e.textContent.trim())).map(e => e.id)"""
-    )
-    equal("without a label", without, [])
-
-
-def test_heatmap_small(browser):
-    for name in "shop", "100000":
-        for width, height in (1200, 800), (640, 480), (360, 640):
-            view = Heatmap(browser, name, width=width, height=height, touch=width < 400)
-            equal(
-                "%s at %d: wider than the window" % (name, width),
-                view.page.run("document.documentElement.scrollWidth <= innerWidth"),
-                True,
-            )
-            view.picture("heatmap-%s-%d" % (name, width))
-            view.check_quiet()
-
-
-def test_diff(browser):
-    view = View(browser, "diff")
-    check(view.text("title").endswith("shop.pbp → " + os.path.join(folder, "changed.pbp")), view.text("title"))
-    summary = view.text("summary")
-    check("base: python3 shop.py · 100 samples · in 1.5 s · 673 ms a second\nnew: " in summary, "summary", summary)
-    rows = view.rows("functions-body")
-    equal("first row", rows[0], ["+22.0", "+22.0", "cached/srv/shop/cache.py:2"])
-    changes = {row[2].split("/")[0]: row[:2] for row in rows}
-    equal("raw_decode", changes["raw_decode"], ["\u221220.0", "\u221220.0"])
-    equal("total", changes["total"], ["+18.0", "+18.0"])
-    equal("price", changes["price"], ["\u221213.0", "\u221213.0"])
-    equal("<module>", changes["<module>"], ["0.0", "+2.0"])
-    equal("controls of a run", view.page.run("document.getElementById('by').parentElement.hidden"), True)
-    equal("legend", view.page.run("document.getElementById('legend').hidden"), False)
-    view.page.click(*view.at(0.5, 3))  # behind JSONDecoder.decode
-    check(
-        view.text("status").startswith(
-            "total (/srv/shop/tree.py:5) · shop\ntotal +20.0 points: base 25.0 % (168.4 ms a second), "
-            "new 45.0 % (303.0 ms a second)"
-        ),
-        "status",
-        view.text("status"),
-    )
-    check("zoom=" in view.fragment(), "fragment", view.fragment())
-    view.press("reset")
-    view.choose("width", "base")
-    view.page.click(*view.at(0.1, 3))
-    check(view.text("status").startswith("JSONDecoder.decode"), "width of the base", view.text("status"))
-    view.press("reset")
-    view.choose("width", "new")
-    view.search("cached")
-    check(view.text("matched").startswith("22.0 % match"), "matched", view.text("matched"))
-    view.search("")
-    view.press("inverted")
-    view.page.click(*view.at(0.001, 1))
-    check(
-        view.text("status").startswith("total") and "total +18.0 points" in view.text("status"),
-        "callers",
-        view.text("status"),
-    )
-    view.check_quiet()
-    for dark in False, True:
-        view = View(browser, "diff", dark=dark)
-        text = (0xF6, 0xF6, 0xFA) if dark else (0x11, 0x11, 0x14)
-        skipped = {(0x16, 0x17, 0x1B), (0xD2, 0xE3, 0xFC)} if dark else {(255, 255, 255), (0x00, 0x25, 0x6E)}
-        fills = [tuple(int(part) for part in fill.split(",")) for fill in view.page.run(FILLS)]
-        fills = [fill for fill in fills if fill not in skipped]
-        check(any(r > b + 20 for r, _, b in fills) and any(b > r + 20 for r, _, b in fills), "no red or no blue", fills)
-        for fill in fills:
-            check(contrast(fill, text) >= 4.5, fill, "contrast %.1f" % contrast(fill, text))
-        view.picture("diff-dark" if dark else "diff-light")
-        view.check_quiet()
-
-
 _, program, folder, wanted, *more = sys.argv
-folder = os.path.abspath(folder)
-pictures = more[0] if more else None
+View.folder = folder = os.path.abspath(folder)
+View.pictures = more[0] if more else None
 with tempfile.TemporaryDirectory(dir=folder) as scratch, Browser(program, scratch) as the_browser:
-    globals()["test_" + wanted](the_browser)
+    tests = {**globals(), **vars(viewer_others)}
+    tests["test_" + wanted](the_browser)
 for problem in problems:
     print(problem)
 sys.exit(1 if problems else 0)
