@@ -198,8 +198,11 @@ def read_gecko(path):
     in_range(sources, "filename", len(strings))
     for key in "initialVisibleThreads", "initialSelectedThreads":
         in_range(meta, key, len(threads))
+    for frame, function in enumerate(frames["func"]):
+        category = {"[GIL]": 2, "[sleep]": 4, "[lock]": 4}.get(strings[functions["name"][function]])
+        need(category in (None, frames["category"][frame]), path, "has a wait of category", frames["category"][frame])
     unit = meta["pybpfprof"]["period_ns"]
-    selves, total_ns, ids = collections.Counter(), 0, set()
+    selves, total_ns, is_time, ids = collections.Counter(), 0, False, set()
     for thread in threads:
         samples = thread["samples"]
         need(isinstance(thread["pid"], str) and isinstance(thread["tid"], int), path, thread["pid"], thread["tid"])
@@ -221,6 +224,8 @@ def read_gecko(path):
             total_ns += weight * 1e6 if is_time else weight * unit
         markers = thread["markers"]
         need(all(markers[key] == [] for key in markers if key != "length") and markers["length"] == 0, path, "markers")
+    if is_time:
+        return Read(meta["pybpfprof"]["samples"], round(total_ns), None, meta["pybpfprof"])
     return Read(sum(selves.values()), round(total_ns), selves, meta["pybpfprof"])
 
 

@@ -164,6 +164,27 @@ LIVE_TEST(formats, of_a_process)
 	      word);
 }
 
+/* Waits have their lengths, in milliseconds, and categories. */
+LIVE_TEST(formats, gecko_of_waits)
+{
+	const char *folder = scratch_folder(""), *said;
+	char path[CHILD_PATH];
+	struct run *run;
+	double seconds;
+
+	start_threads();
+	snprintf(path, sizeof(path), "%s/x.gecko.json", folder);
+	run = profiler_run("-p", pid_text, "-d", "0.7", "-q", "--mode", "offcpu", "-o", path);
+	check(run->code == 0, "exit code %d", run->code);
+	seconds = number_before(run->err, " s off the CPU");
+	said = run_well("python3", "tests/readers.py", folder, "x", "gecko.json");
+	said = strrchr(said, ' ');
+	check(said && seconds > 0 && atof(said) / 1e9 > 0.99 * seconds && atof(said) / 1e9 < 1.01 * seconds,
+	      "%s ns, and the report says %g s", said ?: "no", seconds);
+	said = read_text(path);
+	check(strstr(said, "\"[GIL]\"") && strstr(said, "\"[lock]\""), "no waits: %.2000s", said);
+}
+
 /* What goes on has no end yet; its file is whole all the same. */
 LIVE_TEST(formats, snapshot)
 {
