@@ -115,6 +115,17 @@ Test(gecko, categories)
 	expect("\"func\":[0,1,1,1,2,3]");
 }
 
+/* The collection itself is a frame, with its own category, where it is one. */
+Test(gecko, collection)
+{
+	uint32_t f = node_of(TRIE_ROOT, "f");
+
+	take(&first, 0, made_add_frame(&profile, f, MADE_NOTE("[GC]", FRAME_SPECIAL)), SINK_GC, MS);
+	take(&first, 1, made_add_frame(&profile, f, MADE_NOTE("[truncated]", FRAME_SPECIAL)), 0, MS);
+	write_file();
+	expect("\"category\":[0,1,3,0]");
+}
+
 /* From before the start, of no thread, below a root, and of no stack. */
 Test(gecko, odd_ones)
 {

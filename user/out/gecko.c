@@ -94,7 +94,7 @@ static enum gecko_category category_of(const struct gecko *gecko, uint32_t id)
 		return GECKO_PYTHON;
 	if (frame->wait)
 		return is_text(gecko, frame, "[GIL]") ? GECKO_GIL : GECKO_OFF_CPU;
-	return is_text(gecko, frame, "[garbage collection]") ? GECKO_GC : GECKO_OTHER;
+	return is_text(gecko, frame, "[GC]") ? GECKO_GC : GECKO_OTHER;
 }
 
 /* A row, of whatever process and thread it is first. GECKO_NONE: the tables are full, or there is no memory.
