@@ -31,7 +31,7 @@ BPF_CFLAGS := -std=gnu11 -g -O2 -target bpf -mcpu=v3 -Wall -Wno-unused-function 
           -Ivmlinux -Iinclude -Ibpf $(shell $(PKG_CONFIG) --cflags libbpf)
 
 SRCS  := $(sort $(wildcard user/base/*.c user/agg/*.c user/out/*.c user/os/*.c user/py/*.c user/run/*.c user/options*.c \
-	   user/outputs.c user/print.c user/report_command.c))
+	   user/outputs.c user/print.c user/diff_command.c user/report_command.c))
 OBJS  := $(SRCS:%.c=$(OUT)/%.o)
 TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 LIVE_OBJS := $(patsubst tests/%.c,$(OUT)/%.o,$(filter-out tests/live/test_%,$(wildcard tests/live/*.c)))
@@ -65,16 +65,17 @@ $(OUT)/pybpfprof.skel.h: $(OUT)/pybpfprof.bpf.o
 
 $(OUT)/user/run/sampler.o: $(OUT)/pybpfprof.skel.h
 
-# The page of flame graphs: one file of its parts, then its bytes for the compiler.
-$(OUT)/flamegraph.html: scripts/join-page $(wildcard user/out/viewer/*)
+# The pages: one file of its parts, then its bytes for the compiler.
+$(OUT)/flamegraph.html $(OUT)/heatmap.html: $(OUT)/%.html: user/out/viewer/%.html scripts/join-page $(wildcard user/out/viewer/*)
 	$(call msg,PAGE,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)scripts/join-page user/out/viewer/page.html > $@
+	$(Q)scripts/join-page $< > $@
 
-$(OUT)/flamegraph_page.inc: $(OUT)/flamegraph.html
+$(OUT)/%_page.inc: $(OUT)/%.html
 	$(Q)od -An -v -tx1 $< | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g' > $@
 
 $(OUT)/user/out/flamegraph.o $(OUT)/fuzz/user/out/flamegraph.o: $(OUT)/flamegraph_page.inc
+$(OUT)/user/out/heatmap.o $(OUT)/fuzz/user/out/heatmap.o: $(OUT)/heatmap_page.inc
 
 # Tests: each file of tests/unit is one Criterion program, linked with everything but main.
 $(OUT)/tests/%: tests/unit/%.c $(OBJS)

@@ -5,6 +5,7 @@
  *
  *	tiny	one sample of one frame
  *	shop	a hundred samples: recursion, lines, annotations, a line that is approximate
+ *	changed	the same after a change: more of one thing, less of another, one that is new and one that is gone
  *	threads	of three processes and a container
  *	hostile	names that something could stumble over
  *	deep	a recursion of 20,000 calls that is sampled at each depth
@@ -67,10 +68,37 @@ static inline void made_tiny(struct profile *profile)
 	MADE_STACK(profile, 1, MADE_FRAME("only", "one.py", 1, 1));
 }
 
+/* Code of a file, for formats that show it; NULL: why there is none. */
+static inline void made_add_code(struct profile *profile, const char *name, enum listing_state state, const char *text)
+{
+	struct listing listing = {.file = made_text(profile, name), .state = state};
+
+	listing.len = text ? strlen(text) : 0;
+	listing.text = text ? malloc(listing.len + 1) : NULL;
+	if (text)
+		memcpy(listing.text, text, listing.len);
+	listings__put(&profile->listings, &listing);
+}
+
 #define MADE_MODULE MADE_FRAME("<module>", "/srv/shop/main.py", 90, 1)
 #define MADE_SERVE  MADE_FRAME("serve", "/srv/shop/main.py", 61, 60)
 #define MADE_DECODE MADE_FRAME("JSONDecoder.decode", "/usr/lib/python3.12/json/decoder.py", 338, 332)
 #define MADE_TREE   MADE_FRAME("total", "/srv/shop/tree.py", 8, 5)
+
+static inline void made_shop_code(struct profile *profile)
+{
+	char text[8192], *at = text, *end = text + sizeof(text);
+
+	for (int line = 1; line <= 95; line++)
+		at += snprintf(at, end - at, line == 61 ? "\tserve(queue)\n" : line == 90 ? "while \"<b>\":\r\n" : "line %d\n",
+			       line);
+	made_add_code(profile, "/srv/shop/main.py", LISTING_READ, text);
+	made_add_code(profile, "/srv/shop/tree.py", LISTING_READ,
+		      "# one\n\n\n\ndef total(node):\n    return node.weight\n\n    total(node.next)");
+	profile->listings.items.items[1].changed = true;
+	made_add_code(profile, "/srv/shop/price.py", LISTING_DENIED, NULL);
+	made_add_code(profile, "/opt/lib/site-packages/ink/page.py", LISTING_READ, "import this\n");
+}
 
 /* With recursion, lines, annotations, and a line that is approximate. */
 static inline void made_shop(struct profile *profile)
@@ -95,6 +123,19 @@ static inline void made_shop(struct profile *profile)
 	node = trie__child(&profile->trie, made_add_frame(profile, TRIE_ROOT, MADE_MODULE),
 			   frame_table__add(&profile->frames, &hot));
 	made_add_weight(profile, node, 13);
+	made_shop_code(profile);
+}
+
+static inline void made_changed(struct profile *profile)
+{
+	MADE_STACK(profile, 20, MADE_MODULE, MADE_SERVE, MADE_DECODE,
+		   MADE_FRAME("raw_decode", "/usr/lib/python3.13/json/decoder.py", 360, 350));
+	MADE_STACK(profile, 10, MADE_MODULE, MADE_SERVE, MADE_DECODE);
+	MADE_STACK(profile, 40, MADE_MODULE, MADE_SERVE, MADE_TREE, MADE_TREE, MADE_TREE,
+		   MADE_FRAME("total", "/srv/shop/tree.py", 6, 5));
+	MADE_STACK(profile, 5, MADE_MODULE, MADE_SERVE, MADE_TREE);
+	MADE_STACK(profile, 22, MADE_MODULE, MADE_SERVE, MADE_FRAME("cached", "/srv/shop/cache.py", 5, 2));
+	MADE_STACK(profile, 3, MADE_NOTE("[no Python frames]", FRAME_SPECIAL));
 }
 
 static inline void made_threads(struct profile *profile)
@@ -142,9 +183,12 @@ static inline void made_hostile(struct profile *profile)
 
 	memset(longest, 'L', 10000);
 	longest[10000] = '\0';
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		MADE_STACK(profile, 10, MADE_MODULE, MADE_FRAME(names[i], names[i], 7, 5),
 			   MADE_FRAME(names[(i + 1) % 16], names[i], 0, 0));
+		made_add_code(profile, names[i], LISTING_READ, names[i]);
+	}
+	made_add_code(profile, longest, LISTING_READ, longest);
 	MADE_STACK(profile, 10, MADE_MODULE, MADE_FRAME(longest, longest, 1, 1));
 	/* These two are one function for pstats. */
 	MADE_STACK(profile, 1, MADE_NOTE("[truncated]", FRAME_SPECIAL));
@@ -159,6 +203,20 @@ static inline uint64_t made_next_random(uint64_t *state)
 	*state ^= *state >> 7;
 	*state ^= *state << 17;
 	return *state;
+}
+
+/* 400 lines in each of the 200 files. */
+static inline void made_many_code(struct profile *profile)
+{
+	char text[20000], name[60];
+	size_t len = 0;
+
+	for (int line = 1; line <= 400; line++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "    total = line_%d(total, \"<%d>\")\n", line, line);
+	for (int number = 0; number < 200; number++) {
+		snprintf(name, sizeof(name), "/srv/application/package_%d/module_%d.py", number % 20, number);
+		made_add_code(profile, name, LISTING_READ, text);
+	}
 }
 
 /* 5 to 60 frames deep, of 4000 functions in 200 files; neighbours share most of their paths. */
@@ -192,6 +250,7 @@ static inline void made_many(struct profile *profile, size_t stacks)
 		made += !profile->trie.nodes.items[nodes[depth - 1]].self;
 		made_add_weight(profile, nodes[depth - 1], 1 + made_next_random(&random) % 19);
 	}
+	made_many_code(profile);
 }
 
 static inline void made_deep(struct profile *profile)
@@ -212,6 +271,8 @@ static inline void make_profile(struct profile *profile, const char *name)
 		made_tiny(profile);
 	else if (!strcmp(name, "shop"))
 		made_shop(profile);
+	else if (!strcmp(name, "changed"))
+		made_changed(profile);
 	else if (!strcmp(name, "threads"))
 		made_threads(profile);
 	else if (!strcmp(name, "hostile"))

@@ -3,7 +3,8 @@
 
     readers.py FOLDER NAME [FORMAT...]
 
-of NAME.html, .collapsed, .pstats, .json, .pb.gz, .jsonl (default: all). pstats loads its file itself; a
+of NAME.html, .heatmap.html, .collapsed, .pstats, .json, .pb.gz, .jsonl, .gecko.json (default:
+all). pstats loads its file itself; a
 page's profile and the other JSON are read by json, and the file of pprof by its published schema and, where
 there is one, `go tool pprof`. Prints "FORMAT SAMPLES NANOSECONDS" for each, so that runs by several Pythons
 can be compared; exit 1 if something is wrong. Runs on Python 3.8 and later.
@@ -21,7 +22,7 @@ import subprocess
 import sys
 
 Read = collections.namedtuple("Read", "samples ns selves metadata")
-# selves: {(function, file): samples in which it was executing}; metadata: None where there is no place for it
+# selves: {(function, file): samples in which it was executing}, None where that is not told; metadata: None where there is no place for it
 
 
 def fail(*words):
@@ -141,6 +142,93 @@ def read_page(path):
     return Read(samples, samples * data["unit"]["ns"], selves, data["metadata"])
 
 
+def read_heatmap(path):
+    with open(path, encoding="utf-8") as file:
+        page = file.read()
+    data = json.loads(re.search('<script type="application/json" id="profile">(.*?)</script>', page, re.S)[1])
+    selves = collections.Counter({(name, ""): own // data["unit"]["weight"] for name, own in data["notes"]})
+    for file in data["files"]:
+        numbers = [file["lines"][i : i + 4] for i in range(0, len(file["lines"]), 4)]
+        need(sum(line[1] for line in numbers) == file["self"], path, "has lines that do not add up:", file["name"])
+        need([abs(line[0]) for line in numbers] == sorted({abs(line[0]) for line in numbers}), path, "lines:", numbers)
+        need(all(line[1] <= line[2] <= file["total"] for line in numbers), path, "has more in a line than in all")
+        need(all(line[3] < len(data["functions"]) for line in numbers), path, "has a function that is not there")
+        need(sum(len(piece[1]) for piece in file["code"]) <= file["count"], path, "has more code than there is")
+        selves["", file["name"]] += file["self"] // data["unit"]["weight"]
+    samples = sum(selves.values())
+    need(samples * data["unit"]["weight"] == data["total"], path, "has", samples, "samples in all")
+    return Read(samples, samples * data["unit"]["ns"], None, data["metadata"])
+
+
+def read_gecko(path):
+    """By github.com/firefox-devtools/profiler: src/types/profile.ts as of version 61 (CHANGELOG-formats.md)."""
+    with open(path, encoding="utf-8") as file:
+        data = json.load(file)
+    meta, shared, threads = data["meta"], data["shared"], data["threads"]
+    need(meta["preprocessedProfileVersion"] == 61 and data["libs"] == [], path, "version")
+    categories = meta["categories"]
+    need(categories[0]["color"] == "grey" and all(c["subcategories"] == ["Other"] for c in categories), path, categories)
+    need({c["color"] for c in categories} <= {"grey", "yellow", "red", "purple", "blue", "orange"}, path, categories)
+    strings = shared["stringArray"]
+    need(all(isinstance(text, str) for text in strings) and len(set(strings)) == len(strings), path, "strings")
+    columns = {
+        "stackTable": "frame prefix",
+        "frameTable": "address inlineDepth category subcategory func nativeSymbol innerWindowID line column",
+        "funcTable": "name isJS relevantForJS resource source lineNumber columnNumber",
+        "resourceTable": "lib name host type",
+        "nativeSymbols": "libIndex address name functionSize",
+        "sources": "id filename startLine startColumn sourceMapURL",
+    }
+    for name, keys in columns.items():
+        need(set(shared[name]) == {"length", *keys.split()}, path, name, "has", *shared[name])
+        for key in keys.split():
+            need(len(shared[name][key]) == shared[name]["length"], path, name, key, "is not as long as it says")
+    stacks, frames, functions, sources = (shared[n] for n in ("stackTable", "frameTable", "funcTable", "sources"))
+
+    def in_range(table, key, length, null=False):
+        for value in table[key]:
+            need((value is None and null) or (type(value) is int and 0 <= value < length), path, key, value)
+
+    in_range(stacks, "frame", frames["length"])
+    need(all(p is None or 0 <= p < i for i, p in enumerate(stacks["prefix"])), path, "has a prefix behind its stack")
+    in_range(frames, "category", len(categories))
+    in_range(frames, "func", functions["length"])
+    in_range(functions, "name", len(strings))
+    in_range(functions, "source", sources["length"], null=True)
+    in_range(sources, "filename", len(strings))
+    for key in "initialVisibleThreads", "initialSelectedThreads":
+        in_range(meta, key, len(threads))
+    for frame, function in enumerate(frames["func"]):
+        category = {"[GIL]": 2, "[sleep]": 4, "[lock]": 4}.get(strings[functions["name"][function]])
+        need(category in (None, frames["category"][frame]), path, "has a wait of category", frames["category"][frame])
+    unit = meta["pybpfprof"]["period_ns"]
+    selves, total_ns, is_time, ids = collections.Counter(), 0, False, set()
+    for thread in threads:
+        samples = thread["samples"]
+        need(isinstance(thread["pid"], str) and isinstance(thread["tid"], int), path, thread["pid"], thread["tid"])
+        need(thread["isMainThread"] in (True, False) and isinstance(thread["name"], str), path, thread["name"])
+        need(not thread["isMainThread"] or thread["pid"] not in ids, path, "two main threads of", thread["pid"])
+        ids |= {thread["pid"]} if thread["isMainThread"] else set()
+        for key in "stack", "time", "weight", "threadCPUDelta":
+            need(len(samples[key]) == samples["length"] > 0, path, key, "is not as long as it says")
+        in_range(samples, "stack", stacks["length"], null=True)
+        need(samples["time"] == sorted(samples["time"]) and samples["time"][0] >= 0, path, "goes back in time")
+        need(samples["time"][0] == thread["registerTime"], path, "registerTime")
+        need(samples["weightType"] in ("samples", "tracing-ms"), path, samples["weightType"])
+        is_time = samples["weightType"] == "tracing-ms"
+        for stack, weight in zip(samples["stack"], samples["weight"]):
+            function = None if stack is None else frames["func"][stacks["frame"][stack]]
+            source = functions["source"][function] if function is not None else None
+            name = strings[functions["name"][function]] if function is not None else "[no stack]"
+            selves[name, strings[sources["filename"][source]] if source is not None else ""] += weight
+            total_ns += weight * 1e6 if is_time else weight * unit
+        markers = thread["markers"]
+        need(all(markers[key] == [] for key in markers if key != "length") and markers["length"] == 0, path, "markers")
+    if is_time:
+        return Read(meta["pybpfprof"]["samples"], round(total_ns), None, meta["pybpfprof"])
+    return Read(sum(selves.values()), round(total_ns), selves, meta["pybpfprof"])
+
+
 def fields(message):
     """Of a protobuf message: (number, value)."""
     at = 0
@@ -235,11 +323,13 @@ def read_by_pprof(path, samples, ns, functions):
 
 READERS = {
     "html": read_page,
+    "heatmap.html": read_heatmap,
     "collapsed": read_collapsed,
     "pstats": read_pstats,
     "json": read_speedscope,
     "pb.gz": read_pprof,
     "jsonl": read_jsonl,
+    "gecko.json": read_gecko,
 }
 _, folder, name, *formats = sys.argv
 first = None
@@ -261,6 +351,8 @@ for suffix in formats or READERS:
         known = first.metadata or read.metadata
         for key in known:
             need(key.startswith("pruned") or read.metadata.get(key) == known[key], suffix, "differs in", key)
+    if read.selves is None:  # by lines, whatever function they are of
+        continue
     # For pstats "~" is no file.
     selves = collections.Counter()
     for (function, file), weight in read.selves.items():

@@ -6,6 +6,7 @@
  */
 #include "base/log.h"
 #include "base/util.h"
+#include "diff_command.h"
 #include "exit_codes.h"
 #include "options.h"
 #include "os/pidns.h"
@@ -87,6 +88,16 @@ static void print_report(struct session *session)
 	print__lines(&text);
 }
 
+/* All files; the code of functions is read before, where it is shown. */
+static int write_outputs(struct recording *recording, bool snapshot)
+{
+	int err = recording->options->session.code ? session__read_code(recording->session) : 0;
+
+	if (err)
+		log_err("cannot read the code of the functions: %s", strerror(-err));
+	return outputs__write(&recording->outputs, session__profile(recording->session), snapshot) ?: err;
+}
+
 static void write_snapshot(void *context)
 {
 	struct recording *recording = context;
@@ -97,7 +108,7 @@ static void write_snapshot(void *context)
 	/* Where no file is asked for, the table is all there is; what goes to a pipe goes there once. */
 	if (!profile->samples || (!files && recording->options->quiet))
 		return;
-	if (files ? outputs__write(&recording->outputs, profile, true) : print_table(recording))
+	if (files ? write_outputs(recording, true) : print_table(recording))
 		return;
 	log_info("snapshot of %llu samples %s", (unsigned long long)profile->samples,
 		 files ? "written" : "printed");
@@ -178,7 +189,7 @@ static int finish(struct recording *recording, enum session_end end)
 		write_report(recording);
 		return EXIT_FAILED;
 	}
-	failed = outputs__write(&recording->outputs, session__profile(recording->session), false) != 0;
+	failed = write_outputs(recording, false) != 0;
 	failed |= write_report(recording) != 0;
 	if (!recording->options->quiet)
 		failed |= print_table(recording) != 0;
@@ -367,6 +378,9 @@ int main(int argc, char **argv)
 		break;
 	case COMMAND_REPORT:
 		code = report_command__run(&options);
+		break;
+	case COMMAND_DIFF:
+		code = diff_command__run(&options);
 		break;
 	}
 out:

@@ -294,6 +294,7 @@ int choose_writers(struct options *options, const struct writer *format)
 				log_shown(output->path));
 			return -EINVAL;
 		}
+		options->session.code |= output->writer->shows_code;
 		if (!strcmp(output->path, "-") && options->report && !strcmp(options->report, "-"))
 			return refuse("-o - and --report -: stdout takes one of them");
 	}
@@ -427,6 +428,7 @@ static const struct {
 	enum command command;
 } COMMANDS[] = {{"record", COMMAND_RECORD},
 		{"report", COMMAND_REPORT},
+		{"diff", COMMAND_DIFF},
 		{"dump", COMMAND_DUMP},
 		{"doctor", COMMAND_DOCTOR}};
 
@@ -458,6 +460,8 @@ int options__parse(struct options *options, int argc, char **argv)
 	}
 	if (options->command == COMMAND_REPORT)
 		return options_parse_report(options, argc, argv);
+	if (options->command == COMMAND_DIFF)
+		return options_parse_diff(options, argc, argv);
 	opterr = 0;
 	optind = 0; /* glibc: start over, so that tests can parse more than once */
 	while ((option = getopt_long(argc, argv, "+:p:sad:r:o:tl:qvhV", LONG_OPTIONS, NULL)) != -1) {

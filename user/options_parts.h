@@ -22,3 +22,7 @@ int choose_writers(struct options *options, const struct writer *format);
 
 /* argv[0] is no option. 0 or -EINVAL. */
 int options_parse_report(struct options *options, int argc, char **argv);
+
+/* --- options_diff.c: the same --- */
+
+int options_parse_diff(struct options *options, int argc, char **argv);

@@ -32,9 +32,16 @@ static bool is_record(const struct outputs *outputs, size_t i)
 	return outputs->options->outputs.items[i].writer->streams;
 }
 
+static bool is_replay(const struct outputs *outputs, size_t i)
+{
+	return outputs->options->outputs.items[i].writer->replays;
+}
+
 static struct output *output_of(const struct outputs *outputs, size_t i)
 {
-	return is_record(outputs, i) ? &outputs->records[i].output : &outputs->items[i];
+	return is_record(outputs, i)   ? &outputs->records[i].output
+	       : is_replay(outputs, i) ? &outputs->replays[i].output
+				       : &outputs->items[i];
 }
 
 static int open_one(struct outputs *outputs, const struct name_facts *facts)
@@ -48,7 +55,8 @@ static int open_one(struct outputs *outputs, const struct name_facts *facts)
 		return -ENOMEM;
 	err = is_record(outputs, i)
 		      ? record_output__open(&outputs->records[i], name, &outputs->options->rotation)
-		      : output__open(&outputs->items[i], name, wanted->writer);
+	      : is_replay(outputs, i) ? replay__open(&outputs->replays[i], name, wanted->writer, outputs->options->group)
+				      : output__open(&outputs->items[i], name, wanted->writer);
 	if (err)
 		log_err("cannot write %s: %s", log_shown(name), strerror(-err));
 	return err;
@@ -63,7 +71,8 @@ int outputs__open(struct outputs *outputs, const struct options *options, const 
 	outputs->names = calloc(count + 1, sizeof(*outputs->names));
 	outputs->items = calloc(count + 1, sizeof(*outputs->items));
 	outputs->records = calloc(count + 1, sizeof(*outputs->records));
-	if (!outputs->names || !outputs->items || !outputs->records)
+	outputs->replays = calloc(count + 1, sizeof(*outputs->replays));
+	if (!outputs->names || !outputs->items || !outputs->records || !outputs->replays)
 		return -ENOMEM;
 	for (; outputs->open < count && !err; outputs->open += !err)
 		err = open_one(outputs, facts);
@@ -73,7 +82,7 @@ int outputs__open(struct outputs *outputs, const struct options *options, const 
 bool outputs__record(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->open; i++)
-		if (is_record(outputs, i))
+		if (is_record(outputs, i) || is_replay(outputs, i))
 			return true;
 	return false;
 }
@@ -81,9 +90,22 @@ bool outputs__record(const struct outputs *outputs)
 bool outputs__want_profile(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->open; i++)
-		if (!is_record(outputs, i))
+		if (!is_record(outputs, i) && !is_replay(outputs, i))
 			return true;
 	return false;
+}
+
+static int start_one(struct outputs *outputs, size_t i, struct recorder_config *config, struct sink **sink)
+{
+	int err;
+
+	if (is_replay(outputs, i))
+		return outputs->settled ? replay__start_settled(&outputs->replays[i], config->profile, sink)
+					: replay__start(&outputs->replays[i], config, sink);
+	err = record_output__start(&outputs->records[i], config);
+	if (!err)
+		*sink = recorder__sink(outputs->records[i].recorder);
+	return err;
 }
 
 int outputs__start(struct outputs *outputs, const struct profile *profile, struct record_apart apart,
@@ -96,25 +118,26 @@ int outputs__start(struct outputs *outputs, const struct profile *profile, struc
 		struct recorder_config config = {.profile = profile, .host = host(), .apart = apart};
 		struct sink *sink;
 
-		if (!is_record(outputs, i))
+		if (!is_record(outputs, i) && !is_replay(outputs, i))
 			continue;
-		err = record_output__start(&outputs->records[i], &config);
+		err = start_one(outputs, i, &config, &sink);
 		if (err)
 			break;
-		sink = recorder__sink(outputs->records[i].recorder);
 		sink->next = *sinks;
 		*sinks = sink;
 	}
 	return err;
 }
 
-static int write_one(struct outputs *outputs, size_t i, const struct profile *profile)
+static int write_one(struct outputs *outputs, size_t i, const struct profile *profile, bool last)
 {
-	struct output *output = &outputs->items[i];
-	int err = is_record(outputs, i) ? record_output__end(&outputs->records[i])
-					: output__write(output, profile, outputs->options->group);
+	struct output *output = output_of(outputs, i);
+	enum group_by group = outputs->options->group;
+	int err = is_record(outputs, i)	  ? record_output__end(&outputs->records[i])
+		  : is_replay(outputs, i) ? replay__write(&outputs->replays[i], last)
+					  : output__write(output, profile, group);
 
-	if (err == -EPIPE && output_of(outputs, i)->fd == STDOUT_FILENO)
+	if (err == -EPIPE && output->fd == STDOUT_FILENO)
 		return 0; /* the reader has seen enough */
 	if (err && !is_record(outputs, i))
 		log_err("cannot write %s: %s; no profile is left there", log_shown(output->path),
@@ -130,7 +153,7 @@ int outputs__write(struct outputs *outputs, const struct profile *profile, bool 
 		int err = 0;
 
 		if (!snapshot || (!is_record(outputs, i) && output_of(outputs, i)->final_path))
-			err = write_one(outputs, i, profile);
+			err = write_one(outputs, i, profile, !snapshot);
 		first = first ?: err;
 	}
 	return first;
@@ -184,6 +207,8 @@ void outputs__close(struct outputs *outputs)
 	for (size_t i = 0; i < outputs->open; i++) {
 		if (is_record(outputs, i))
 			record_output__close(&outputs->records[i]);
+		else if (is_replay(outputs, i))
+			replay__close(&outputs->replays[i]);
 		else
 			output__close(&outputs->items[i]);
 	}
@@ -192,5 +217,6 @@ void outputs__close(struct outputs *outputs)
 	free(outputs->names);
 	free(outputs->items);
 	free(outputs->records);
+	free(outputs->replays);
 	*outputs = (struct outputs){.options = outputs->options};
 }

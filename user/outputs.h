@@ -9,6 +9,7 @@
 #include "options.h"
 #include "out/name.h"
 #include "out/record_output.h"
+#include "out/replay.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,8 +19,10 @@ struct outputs {
 	const struct options *options; /* borrowed */
 	char **names;
 	struct output *items;	       /* those that are written from a profile ... */
-	struct record_output *records; /* ... and those that are recordings; one of the two for each */
+	struct record_output *records; /* ... those that are recordings ... */
+	struct replay *replays;	       /* ... and those that are made of one; one of the three for each */
 	size_t open;
+	bool settled; /* weights of samples are as they come; set by the caller before they do */
 };
 
 /* What names of files are made of; `pid`: %p. */

@@ -75,6 +75,7 @@ static int begin(struct record_sum *sum, void *context)
 	sum->filter.to_ns = since_start(&options->to, start_ns);
 	/* Recordings that are written from it say times as it does. */
 	sum->profile.start_ns = NS_OF_DAY;
+	reading->outputs.settled = true;
 	return outputs__start(&reading->outputs, &sum->profile, sum->apart, &sum->sink);
 }
 
@@ -95,16 +96,22 @@ static const char *reason(int err)
 				 : strerror(-err);
 }
 
-static void read_file(struct reading *reading, const char *name)
+int report_command__read(struct record_sum *sum, const char *name, const char **fault)
 {
-	const char *fault = NULL;
-	int fd = open_file(name), err = fd < 0 ? fd : record_sum__add(&reading->sum, fd, &fault);
+	int fd = open_file(name), err = fd < 0 ? fd : record_sum__add(sum, fd, fault);
 
 	if (err)
 		log_err("cannot read %s: %s", log_shown(name), reason(err));
-	else if (fault)
-		log_warn("%s: %s; what is there up to that is shown", log_shown(name), fault);
-	reading->failed |= err != 0;
+	else if (*fault)
+		log_warn("%s: %s; what is there up to that is shown", log_shown(name), *fault);
+	return err;
+}
+
+static void read_file(struct reading *reading, const char *name)
+{
+	const char *fault = NULL;
+
+	reading->failed |= report_command__read(&reading->sum, name, &fault) != 0;
 }
 
 /* --- what is said --- */

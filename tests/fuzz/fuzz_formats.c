@@ -34,9 +34,17 @@ static void take_frame(struct profile *profile, const uint8_t **data, size_t *le
 	frame.kind = how.kind % (FRAME_CONTAINER + 1);
 	frame.approximate = how.kind & 0x80;
 	if (frame.kind == FRAME_PYTHON) {
+		struct listing listing = {.len = how.weight};
+
 		frame.file = take_text(profile, data, len);
 		frame.line = how.line;
 		frame.first_line = how.line / 2;
+		listing.file = frame.file;
+		listing.state = how.parent % (LISTING_NOT_READ + 1);
+		listing.text = listing.state == LISTING_READ ? malloc(listing.len + 1) : NULL;
+		if (listing.text)
+			fuzz_take(data, len, listing.text, listing.len);
+		check(!listings__put(&profile->listings, &listing));
 	}
 	node = trie__child(&profile->trie, how.parent % (uint32_t)profile->trie.nodes.len,
 			   frame_table__add(&profile->frames, &frame));
@@ -87,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 				check(json_is_valid(file.data, file.len));
 			else if (*writer == &jsonl_writer)
 				check_lines(&file);
-			else if (*writer == &flamegraph_writer)
+			else if (*writer == &flamegraph_writer || *writer == &heatmap_writer)
 				check_page(&file);
 			buf__free(&file);
 		}

@@ -12,10 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FORMATS 6
-static const char *const formats[FORMATS] = {"flamegraph", "collapsed", "pstats",
-					     "speedscope", "pprof",	"jsonl"};
-static const char *const suffixes[FORMATS] = {"html", "collapsed", "pstats", "json", "pb.gz", "jsonl"};
+#define FORMATS 8
+static const char *const formats[FORMATS] = {"flamegraph", "collapsed", "pstats", "speedscope",
+					     "pprof",	   "jsonl",	"heatmap",   "gecko"};
+static const char *const suffixes[FORMATS] = {"html",  "collapsed", "pstats",	   "json",
+					      "pb.gz", "jsonl",	    "heatmap.html", "gecko.json"};
 
 /* Runs a command to its end, which has to be a good one. */
 #define run_well(...) run_command((const char *const[]){__VA_ARGS__, NULL})
@@ -55,7 +56,7 @@ static const char *report_and_read(const char *folder, const char *name)
 	for (size_t format = 0; format < FORMATS; format++)
 		snprintf(paths[format], CHILD_PATH, "%s/%s.%s", again, name, suffixes[format]);
 	run_well(profiler_path(), "report", recording, "-q", "-o", paths[0], "-o", paths[1], "-o", paths[2],
-		 "-o", paths[3], "-o", paths[4], "-o", paths[5]);
+		 "-o", paths[3], "-o", paths[4], "-o", paths[5], "-o", paths[6], "-o", paths[7]);
 	return run_well("python3", "tests/readers.py", again, name);
 }
 
@@ -145,7 +146,8 @@ LIVE_TEST(formats, of_a_process)
 	snprintf(recording, sizeof(recording), "%s/x.pbp", folder);
 	run = profiler__finish(profiler("-p", pid_text, "-d", "1", "-r", "499", "-q", "-t", "--by", "process",
 					"-o", paths[0], "-o", paths[1], "-o", paths[2], "-o", paths[3], "-o",
-					paths[4], "-o", paths[5], "-o", recording),
+					paths[4], "-o", paths[5], "-o", paths[6], "-o", paths[7], "-o",
+					recording),
 			       paths[1]);
 	check(run->code == 0 && run->report.samples > 50, "exit code %d, %g samples", run->code,
 	      run->report.samples);
@@ -162,16 +164,38 @@ LIVE_TEST(formats, of_a_process)
 	      word);
 }
 
+/* Waits have their lengths, in milliseconds, and categories. */
+LIVE_TEST(formats, gecko_of_waits)
+{
+	const char *folder = scratch_folder(""), *said;
+	char path[CHILD_PATH];
+	struct run *run;
+	double seconds;
+
+	start_threads();
+	snprintf(path, sizeof(path), "%s/x.gecko.json", folder);
+	run = profiler_run("-p", pid_text, "-d", "0.7", "-q", "--mode", "offcpu", "-o", path);
+	check(run->code == 0, "exit code %d", run->code);
+	seconds = number_before(run->err, " s off the CPU");
+	said = run_well("python3", "tests/readers.py", folder, "x", "gecko.json");
+	said = strrchr(said, ' ');
+	check(said && seconds > 0 && atof(said) / 1e9 > 0.99 * seconds && atof(said) / 1e9 < 1.01 * seconds,
+	      "%s ns, and the report says %g s", said ?: "no", seconds);
+	said = read_text(path);
+	check(strstr(said, "\"[GIL]\"") && strstr(said, "\"[lock]\""), "no waits: %.2000s", said);
+}
+
 /* What goes on has no end yet; its file is whole all the same. */
 LIVE_TEST(formats, snapshot)
 {
-	char path[CHILD_PATH];
+	const char *folder = scratch_folder(""), *text;
+	char path[CHILD_PATH], samples[CHILD_PATH];
 	struct child *child;
-	const char *text;
 
 	start_threads();
-	snprintf(path, sizeof(path), "%s/%%p.jsonl", scratch_folder(""));
-	child = profiler("-v", "-p", pid_text, "-r", "499", "-q", "-o", path);
+	snprintf(path, sizeof(path), "%s/%%p.jsonl", folder);
+	snprintf(samples, sizeof(samples), "%s/x.gecko.json", folder);
+	child = profiler("-v", "-p", pid_text, "-r", "499", "-q", "-o", path, "-o", samples);
 	check(child__wait_message(child, "first sample", 30), "no first sample: %s", child__err(child));
 	for (int i = 0; i < 300 && !strstr(child__err(child), "snapshot of "); i++) {
 		kill(child->pid, SIGUSR1);
@@ -182,10 +206,17 @@ LIVE_TEST(formats, snapshot)
 	check(strstr(text, "\"end\": null") && !strstr(text, "\"duration_s\": 0.00") &&
 		      strstr(text, "\"type\":\"end\""),
 	      "%s: %.600s", path, text);
+	/* What needs every sample is made of those that were taken so far. */
+	text = read_text(samples);
+	check(strstr(text, "\"end\": null"), "%s: %.600s", samples, text);
+	run_well("python3", "tests/readers.py", folder, "x", "gecko.json");
 	kill(child->pid, SIGINT);
 	check(child__wait(child, 30) && child__code(child) == 0, "%s", child__err(child));
 	text = read_text(path);
 	check(strstr(text, "\"end\": \"stopped by Ctrl-C\""), "%s: %.600s", path, text);
+	text = read_text(samples);
+	check(strstr(text, "\"end\": \"stopped by Ctrl-C\""), "%s: %.600s", samples, text);
+	run_well("python3", "tests/readers.py", folder, "x", "gecko.json");
 }
 
 /* Those that are texts may go to stdout, whose reader may have seen enough; none hides that a device is full.
@@ -197,7 +228,8 @@ LIVE_TEST(formats, streams)
 	start_threads();
 	for (size_t format = 0; format < FORMATS; format++) {
 		bool binary = !strcmp(formats[format], "pstats") || !strcmp(formats[format], "pprof");
-		const char *begin = !strcmp(formats[format], "flamegraph") ? "<!DOCTYPE html>" : "{";
+		bool is_page = !strcmp(formats[format], "flamegraph") || !strcmp(formats[format], "heatmap");
+		const char *begin = is_page ? "<!DOCTYPE html>" : "{";
 
 		run = profiler_run("-p", pid_text, "-d", "0.2", "-r", "499", "--format", formats[format],
 				   "-o", "-");
@@ -226,14 +258,14 @@ static const char *browser(void)
 	return NULL;
 }
 
-static void view(const char *test, const char *const *names)
+static void view(const char *test, size_t format, const char *const *names)
 {
 	const char *folder = scratch_folder("");
 
 	if (!browser())
 		cr_skip_test("no browser: scripts/setup --test installs one where Debian's packages are");
 	for (; *names; names++)
-		make_file(folder, *names, 0);
+		make_file(folder, *names, format);
 	run_well("python3", "tests/viewer.py", browser(), folder, test);
 }
 
@@ -241,7 +273,13 @@ static void view(const char *test, const char *const *names)
 #define VIEWER_TEST(name, ...)                                                                               \
 	LIVE_TEST(formats, page_##name)                                                                      \
 	{                                                                                                    \
-		view(#name, (const char *const[]){__VA_ARGS__, NULL});                                       \
+		view(#name, 0, (const char *const[]){__VA_ARGS__, NULL});                                    \
+	}
+/* ... of the heatmap. */
+#define HEATMAP_TEST(name, ...)                                                                              \
+	LIVE_TEST(formats, heatmap_##name)                                                                   \
+	{                                                                                                    \
+		view("heatmap_" #name, 6, (const char *const[]){__VA_ARGS__, NULL});                         \
 	}
 
 VIEWER_TEST(figures, "shop")
@@ -259,3 +297,80 @@ VIEWER_TEST(themes, "hostile")
 VIEWER_TEST(small, "shop", "hostile", "100000")
 VIEWER_TEST(many, "100000")
 VIEWER_TEST(pruned, "600000")
+
+/* --- what changed --- */
+
+static const char *made_recording(const char *folder, const char *name)
+{
+	static char paths[2][CHILD_PATH];
+	static size_t next;
+	char program[CHILD_PATH], *path = paths[next++ % 2];
+
+	snprintf(program, sizeof(program), "%.*s/profiles",
+		 (int)(strrchr(profiler_path(), '/') - profiler_path()), profiler_path());
+	snprintf(path, CHILD_PATH, "%s/%s.pbp", folder, name);
+	run_well(program, name, "pbp", path);
+	return path;
+}
+
+LIVE_TEST(formats, diff)
+{
+	const char *folder = scratch_folder(""), *base = made_recording(folder, "shop");
+	const char *new = made_recording(folder, "changed");
+	char page[CHILD_PATH];
+	struct run *run;
+
+	snprintf(page, sizeof(page), "%s/diff.html", folder);
+	run = profiler_run("diff", base, new, "-l", "5", "-o", page);
+	check(run->code == 0, "exit code %d", run->code);
+	check(strstr(run->out, "\n  +22.0    0.0%   22.0%     0.0   148.1   +22.0  new   cached  /srv/shop/cache.py:2\n"),
+	      "no new function: %s", run->out);
+	check(strstr(run->out, "\n  -13.0   13.0%    0.0%    87.5     0.0   -13.0  gone  price  /srv/shop/price.py:12\n"),
+	      "none that is gone: %s", run->out);
+	/* The same one of two versions of Python, where it lies in the new one. */
+	check(strstr(run->out, "\n  -20.0   40.0%   20.0%   269.4   134.7   -20.0        raw_decode  "
+			       "/usr/lib/python3.13/json/decoder.py:350\n"),
+	      "not less: %s", run->out);
+	check(strstr(run->out, "\n  +18.0   27.0%   45.0%   181.8   303.0   +18.0        total  /srv/shop/tree.py:5\n"),
+	      "not more: %s", run->out);
+	check(strstr(run->out, "... and "), "too many rows: %s", run->out);
+	check(strstr(run->err, "base ") && strstr(run->err, "new ") && strstr(run->err, "wrote "), "%s", run->err);
+	if (browser())
+		run_well("python3", "tests/viewer.py", browser(), folder, "diff");
+	check(profiler_run("diff", base, page)->code == 1, "a page is read as a recording");
+	check(profiler_run("diff", base)->code == 2, "one recording");
+}
+
+/* What is of other time is no change of it; the engine and the rate are told. */
+LIVE_TEST(formats, diff_of_modes)
+{
+	static const char *const modes[] = {"cpu", "wall", "offcpu", "cpu"};
+	const char *folder = scratch_folder("");
+	char paths[4][CHILD_PATH];
+	struct run *run;
+
+	start_threads();
+	for (int i = 0; i < 4; i++) {
+		snprintf(paths[i], CHILD_PATH, "%s/%d.pbp", folder, i);
+		run = profiler_run("-p", pid_text, "-d", "0.4", "-r", i == 3 ? "199" : "499", "-q", "--mode", modes[i],
+				   "-o", paths[i]);
+		check(run->code == 0, "exit code %d", run->code);
+	}
+	for (int i = 1; i < 3; i++) {
+		run = profiler_run("diff", paths[0], paths[i]);
+		check(run->code == 2 && strstr(run->err, "cannot be compared") && !run->out[0], "%s: exit code %d: %s%s",
+		      modes[i], run->code, run->out, run->err);
+	}
+	check(profiler_run("diff", paths[1], paths[2])->code == 2, "all time and time off the CPU");
+	run = profiler_run("diff", paths[0], paths[3]);
+	check(run->code == 0 && strstr(run->err, "they differ in rate: 499, 199 Hz"), "exit code %d: %s", run->code,
+	      run->err);
+	check(strstr(run->out, "file:line"), "no table: %s", run->out);
+}
+
+/* --- the heatmap's page --- */
+
+HEATMAP_TEST(figures, "shop")
+HEATMAP_TEST(hostile, "hostile")
+HEATMAP_TEST(themes, "shop")
+HEATMAP_TEST(small, "shop", "100000")

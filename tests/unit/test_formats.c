@@ -93,7 +93,7 @@ static void write_body(const struct writer *writer, enum group_by group)
 		inflate_file();
 	else if (writer == &pbp_writer)
 		unpack_chunks();
-	else if (writer == &flamegraph_writer)
+	else if (writer == &flamegraph_writer || writer == &heatmap_writer)
 		cut_out("<script type=\"application/json\" id=\"profile\">", "</script>");
 	else
 		buf__add(&body, file.data, file.len);
@@ -177,6 +177,10 @@ Test(formats, json_is_valid)
 		cr_expect(json_is_valid(body.data, body.len), "speedscope, %s", names[i]);
 		write_body(&flamegraph_writer, GROUP_LINE);
 		cr_expect(json_is_valid(body.data, body.len), "flamegraph, %s", names[i]);
+		write_body(&heatmap_writer, GROUP_LINE);
+		cr_expect(json_is_valid(body.data, body.len), "heatmap, %s", names[i]);
+		write_body(&gecko_writer, GROUP_LINE);
+		cr_expect(json_is_valid(body.data, body.len), "gecko, %s", names[i]);
 		write_body(&jsonl_writer, GROUP_LINE);
 		for (char *line = body.data, *end = body.data + body.len, *next; line < end; line = next) {
 			next = (char *)memchr(line, '\n', (size_t)(end - line)) + 1;
@@ -191,10 +195,12 @@ Test(formats, page_is_closed)
 	const char *hostile;
 
 	make_profile(&profile, "hostile");
-	write_body(&flamegraph_writer, GROUP_LINE);
-	cr_expect(!memchr(body.data, '<', body.len));
-	hostile = memmem(body.data, body.len, "window.broken", strlen("window.broken"));
-	cr_expect(hostile, "the names are not there");
+	for (int i = 0; i < 2; i++) {
+		write_body(i ? &heatmap_writer : &flamegraph_writer, GROUP_LINE);
+		cr_expect(!memchr(body.data, '<', body.len));
+		hostile = memmem(body.data, body.len, "window.broken", strlen("window.broken"));
+		cr_expect(hostile, "the names are not there");
+	}
 }
 
 /* A name of 64 KB: said in each of the frames it would take 138 MB, so that no branch fits. */

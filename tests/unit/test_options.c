@@ -581,6 +581,20 @@ Test(options, report_times)
 		cr_expect_eq(parse_report_time(bad[i], &time), -EINVAL, "%s", bad[i]);
 }
 
+Test(options, diff)
+{
+	expect_good("diff a.pbp b.pbp");
+	cr_expect_eq(options.command, COMMAND_DIFF);
+	cr_expect(options.reading.files.len == 2 && !strcmp(options.reading.files.items[1], "b.pbp"));
+	expect_good("diff -o x.html a.pbp -l 3 b.pbp -q");
+	cr_expect(options.outputs.len == 1 && options.rows == 3 && options.quiet);
+	expect_bad("diff a.pbp");
+	expect_bad("diff a.pbp b.pbp c.pbp");
+	expect_bad("diff a.pbp b.pbp -o x.json");
+	expect_bad("diff a.pbp b.pbp -o x.html -o y.html");
+	expect_bad("diff a.pbp b.pbp -p 1");
+}
+
 Test(options, help)
 {
 	static const char *const words[] = {
@@ -589,7 +603,7 @@ Test(options, help)
 		"--subprocesses", "--all",	"--by",	       "--as-root", "--exclude", "--comm",
 		"--user",	  "--help",	"--version",   "doctor",    "record",	 ".collapsed",
 		".folded",	  "--cgroup",	"--container", "--rotate", "--keep",	".pbp",	    "--from",
-		"--to",
+		"--to",		  "diff",	"heatmap",     "gecko",
 	};
 	char text[16384];
 	FILE *out;

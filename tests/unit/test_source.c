@@ -129,6 +129,8 @@ Test(source, what_its_user_may_not_read)
 	put("open.py", "line\n", 5);
 	put("closed.py", "line\n", 5);
 	chmod("closed.py", 0600);
+	mkdir("private", 0700);
+	put("private/open.py", "line\n", 5);
 	chmod(folder, 0755);
 	if (getuid())
 		return; /* only root reads the files of others anyway */
@@ -144,6 +146,7 @@ Test(source, what_its_user_may_not_read)
 	sources.pid = child;
 	cr_expect_str_eq(line_of(absolute("open.py"), 1), "line");
 	cr_expect_null(line_of(absolute("closed.py"), 1));
+	cr_expect_null(line_of(absolute("private/open.py"), 1), "in a folder that is closed to it");
 	close(go[1]);
 	close(go[0]);
 }

@@ -21,6 +21,8 @@
 
 struct account {
 	const char *engine; /* static; NULL: nothing is known, as in tests */
+	const char *mode;   /* "cpu", "wall", "offcpu"; NULL: not known */
+	const char *version; /* of the program; of a recording, of that which made it; NULL: not known */
 	const char *end;    /* why it ended; static; NULL: it goes on */
 	uint32_t rate_hz;   /* asked */
 	uint64_t processes; /* Pythons that were profiled */

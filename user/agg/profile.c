@@ -27,6 +27,7 @@ void profile__free(struct profile *profile)
 		return;
 	trie__free(&profile->trie);
 	frame_table__free(&profile->frames);
+	listings__free(&profile->listings);
 	strtab__free(profile->strings);
 	profile->strings = NULL;
 }

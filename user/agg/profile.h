@@ -6,6 +6,7 @@
 
 #include "agg/account.h"
 #include "agg/frame.h"
+#include "agg/listing.h"
 #include "agg/trie.h"
 #include "base/strtab.h"
 
@@ -23,6 +24,7 @@ struct profile {
 	struct strtab *strings;
 	struct frame_table frames;
 	struct trie trie;
+	struct listings listings; /* code, if a format that shows it was asked for */
 	/* metadata */
 	enum profile_unit unit;
 	uint64_t samples;   /* taken, whatever their stack says; waits are among them */

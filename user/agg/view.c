@@ -283,7 +283,7 @@ struct copy {
 	const struct source *source;
 	struct view *view;
 	uint32_t *frames; /* of the source -> of the view; NONE: not there yet */
-	uint32_t *nodes;  /* the same; NONE: not shown */
+	uint32_t *nodes;  /* where their weight is: the view's node_of; NONE: they have none */
 	uint32_t *folds;  /* "[pruned]" below a node of the source; 0: none */
 };
 
@@ -317,17 +317,27 @@ static int show_node(struct copy *copy, uint32_t id)
 	return copy->nodes[id] ? 0 : -ENOMEM;
 }
 
-/* A branch that is not shown, below a node that is. */
+static bool is_shown(const struct copy *copy, uint32_t id)
+{
+	return id == TRIE_ROOT || copy->source->totals[id] >= copy->view->threshold;
+}
+
+/* A branch that is not shown; those on top of it may not be, either. */
 static int fold_branch(struct copy *copy, uint32_t id)
 {
 	uint32_t parent = copy->source->trie->nodes.items[id].parent, *fold = &copy->folds[parent];
 
+	if (!is_shown(copy, parent)) {
+		copy->nodes[id] = copy->nodes[parent];
+		return 0;
+	}
 	if (!*fold)
 		*fold = add_node(copy->view, special_frame(copy, "[pruned]"), copy->nodes[parent], 0);
 	if (!*fold)
 		return -ENOMEM;
 	trie__add(&copy->view->trie, *fold, copy->source->totals[id]);
 	copy->view->pruned += copy->source->totals[id];
+	copy->nodes[id] = *fold;
 	return 0;
 }
 
@@ -347,13 +357,12 @@ static int copy_nodes(struct copy *copy)
 		copy->nodes[id] = NONE;
 		if (!source->totals[id])
 			continue;
-		if (source->totals[id] >= copy->view->threshold) {
+		if (is_shown(copy, (uint32_t)id)) {
 			err = show_node(copy, (uint32_t)id);
 			continue;
 		}
 		copy->view->pruned_stacks += node->self != 0;
-		if (copy->nodes[node->parent] != NONE)
-			err = fold_branch(copy, (uint32_t)id);
+		err = fold_branch(copy, (uint32_t)id);
 	}
 	return err;
 }
@@ -374,8 +383,8 @@ static int copy_shown(struct view *view, const struct source *source)
 		memset(copy.frames, 0xff, frames * sizeof(uint32_t));
 		err = copy_nodes(&copy);
 	}
+	view->node_of = copy.nodes;
 	free(copy.frames);
-	free(copy.nodes);
 	free(copy.folds);
 	return err;
 }
@@ -402,6 +411,8 @@ void view__free(struct view *view)
 		return;
 	frame_table__free(&view->frames);
 	trie__free(&view->trie);
+	free(view->node_of);
+	view->node_of = NULL;
 }
 
 /* --- stacks --- */

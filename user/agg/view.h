@@ -32,6 +32,8 @@ struct view {
 	 */
 	struct frame_table frames;
 	struct trie trie; /* as in the profile, but without an index: not for trie__child */
+	/* Of each node of the profile, or by function of what they are merged into: where its weight is. */
+	uint32_t *node_of;
 	/* What is not shown: */
 	uint64_t pruned;	/* weight under "[pruned]" */
 	uint64_t pruned_stacks; /* distinct ones */

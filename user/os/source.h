@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Lines of files as another process sees them, found by the names that it gives: absolute ones below its
- * root, others below its working directory. A name is hostile. No link or ".." leads out of that folder;
- * nothing but a regular file of bounded size is opened, so no FIFO or device notices; and only one that the
- * process's own user may read, so that a dump made by root shows nothing that the target could not have shown
- * itself.
+ * Lines of files as another process sees them, found by the names that it gives, with its rights
+ * (os/file_view.h): a dump made by root shows nothing that the target could not have shown itself.
  */
 #pragma once
 
 #include "base/hmap.h"
 #include "base/vec.h"
+#include "os/file_view.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +20,8 @@ struct source_file {
 
 struct sources {
 	pid_t pid;
-	int root, cwd; /* folders, opened when first needed; -1: not yet */
+	struct file_view view; /* opened when first needed */
+	bool looked, known;    /* ... which it was; and it could be */
 	VEC(struct source_file) files;
 	struct hmap index; /* key -> index in files */
 	size_t bytes;

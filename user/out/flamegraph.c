@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A flame graph as one HTML file that needs nothing else: the page of user/out/viewer (START there:
- * page.html), put together when the program is built, with the profile as JSON in it. Its parts are arrays,
+ * flamegraph.html), put together when the program is built, with the profile as JSON in it. Its parts are arrays,
  * since objects would be several times as long:
  *
  *	metadata	words.h
@@ -12,15 +12,19 @@
  *	frames		function; line: executing, 0 where not known, negative if it is approximate
  *	nodes		of the stack trie, without the root, which is number 0: frame; back: how far before it
  *			its parent stands; self: weight
+ *	diff		of two profiles that are compared: sides, base and new, with their metadata; base, new:
+ *			weights of each node. `self` is the sum of their shares then
  *
  * Texts of the target are data there, never markup: no "<" of theirs reaches the page, which puts them into
  * text nodes and canvases only.
  */
+#include "base/json.h"
+#include "out/diff.h"
+#include "out/page.h"
 #include "out/words.h"
 #include "out/writer.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,11 +32,11 @@ static const unsigned char page[] = {
 #include "flamegraph_page.inc"
 };
 
-/* Where the profile goes. */
-#define PLACE "@PROFILE@"
-
 /* A browser opens it at once, and a mail can carry it. */
 static const struct view_size size = {.frame = 40, .node = 10, .stack = 4, .max = 17u << 20};
+
+/* ... with the weights of both. */
+static const struct view_size diff_size = {.frame = 40, .node = 25, .stack = 4, .max = 17u << 20};
 
 struct lists {
 	struct frame_table functions; /* frames without their lines */
@@ -178,46 +182,28 @@ static void add_lists(struct buf *json, const struct lists *lists, const struct 
 	buf__adds(json, "}");
 }
 
-static int add_profile(struct buf *json, const struct profile *profile, enum group_by group,
-		       const struct view *view)
+/* Texts are of `strings`, all else that is said of the run is of `profile`. */
+static int add_profile(struct buf *json, const struct profile *profile, const struct strtab *strings,
+		       enum group_by group, const struct view *view)
 {
 	struct lists lists = {0};
-	int err = make_lists(&lists, view, profile->strings);
+	int err = make_lists(&lists, view, strings);
 
 	if (!err) {
 		buf__adds(json, "{\"metadata\":");
 		words__metadata(json, profile, view);
-		buf__addf(json,
-			  ",\n\"unit\":{\"name\":\"%s\",\"weight\":%" PRIu64 ",\"ns\":%" PRIu64
-			  "},\n\"group\":\"%s\"",
-			  profile__unit_name(profile), profile__unit(profile),
-			  profile__ns(profile, profile__unit(profile)),
-			  group == GROUP_LINE ? "line" : "function");
-		add_texts(json, &lists, profile->strings);
+		words__unit(json, profile);
+		buf__addf(json, ",\n\"group\":\"%s\"", group == GROUP_LINE ? "line" : "function");
+		add_texts(json, &lists, strings);
 		add_lists(json, &lists, view);
-		buf__addc(json, '}');
 		err = json->err;
 	}
 	free_lists(&lists);
 	return err;
 }
 
-/* In JSON "<" stands in strings only, where it may as well be an escape; so nothing ends the script element.
- */
-static void add_as_data(struct buf *buf, const struct buf *json)
-{
-	const char *from = json->data, *end = json->data + json->len, *mark;
-
-	for (; (mark = memchr(from, '<', (size_t)(end - from))); from = mark + 1) {
-		buf__add(buf, from, (size_t)(mark - from));
-		buf__adds(buf, "\\u003c");
-	}
-	buf__add(buf, from, (size_t)(end - from));
-}
-
 static int write_flamegraph(const struct profile *profile, enum group_by group, struct buf *buf)
 {
-	const unsigned char *place = memmem(page, sizeof(page), PLACE, strlen(PLACE)), *rest;
 	struct buf json = {0};
 	struct view view;
 	int err;
@@ -225,16 +211,81 @@ static int write_flamegraph(const struct profile *profile, enum group_by group, 
 	/* Lines always: the page can leave them out. */
 	err = view__init(&view, profile, GROUP_LINE, &size);
 	if (!err)
-		err = place ? add_profile(&json, profile, group, &view) : -EINVAL;
+		err = add_profile(&json, profile, profile->strings, group, &view);
+	buf__addc(&json, '}');
 	view__free(&view);
-	if (!err) {
-		rest = place + strlen(PLACE);
-		buf__add(buf, page, (size_t)(place - page));
-		add_as_data(buf, &json);
-		buf__add(buf, rest, sizeof(page) - (size_t)(rest - page));
-	}
+	if (!err)
+		err = page__write(buf, page, sizeof(page), &json);
 	buf__free(&json);
-	return err ?: buf->err;
+	return err;
+}
+
+/* --- of two profiles --- */
+
+/* What one side weighs at each node of the view. */
+static int add_side(struct buf *json, const struct compare *compare, int side, const struct view *view)
+{
+	uint64_t *weights = calloc(view->trie.nodes.len, sizeof(*weights));
+	static const char *const names[COMPARE_SIDES] = {"base", "new"};
+
+	if (!weights)
+		return -ENOMEM;
+	for (size_t id = 0; id < compare->self[side].len; id++)
+		if (compare->self[side].items[id])
+			weights[view->node_of[id]] += compare->self[side].items[id];
+	buf__addf(json, "\"%s\":[", names[side]);
+	for (size_t id = 1; id < view->trie.nodes.len; id++) {
+		if (id > 1)
+			buf__addc(json, ',');
+		buf__add_number(json, weights[id]);
+	}
+	buf__adds(json, "]");
+	free(weights);
+	return 0;
+}
+
+static int add_diff(struct buf *json, const struct diff_side sides[COMPARE_SIDES],
+		    const struct compare *compare, const struct view *view)
+{
+	int err = 0;
+
+	buf__adds(json, ",\n\"diff\":{\"sides\":[");
+	for (int i = 0; i < COMPARE_SIDES; i++) {
+		struct buf name = {0};
+
+		buf__add_escaped(&name, sides[i].name, NULL);
+		buf__adds(json, i ? ",\n{\"name\":" : "\n{\"name\":");
+		json__string(json, name.data ?: "", name.len);
+		buf__adds(json, ",\"total\":");
+		buf__add_number(json, compare->total[i]);
+		buf__addf(json, ",\"ms_per_second\":%.6f,\"metadata\":",
+			  compare__per_second(compare, i, compare->total[i]));
+		words__metadata(json, sides[i].profile, NULL);
+		buf__addc(json, '}');
+		buf__free(&name);
+	}
+	buf__adds(json, "],\n");
+	for (int i = 0; i < COMPARE_SIDES && !err; i++) {
+		buf__adds(json, i ? ",\n" : "");
+		err = add_side(json, compare, i, view);
+	}
+	buf__adds(json, "}}");
+	return err;
+}
+
+int diff__page(const struct diff_side sides[COMPARE_SIDES], const struct compare *compare, struct buf *out)
+{
+	const struct profile *new = sides[COMPARE_NEW].profile;
+	struct buf json = {0};
+	struct view view;
+	int err = view__init(&view, &compare->both, GROUP_LINE, &diff_size);
+
+	err = err ?: add_profile(&json, new, compare->both.strings, GROUP_FUNCTION, &view);
+	err = err ?: add_diff(&json, sides, compare, &view);
+	view__free(&view);
+	err = err ?: page__write(out, page, sizeof(page), &json);
+	buf__free(&json);
+	return err;
 }
 
 static const char *const suffixes[] = {".html", NULL};

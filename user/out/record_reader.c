@@ -113,6 +113,10 @@ static void take_meta_pair(struct record_reader *reader, const char *name, size_
 
 	if (is(name, name_len, "engine")) {
 		profile->account.engine = keep_text(reader, value, len);
+	} else if (is(name, name_len, "mode")) {
+		profile->account.mode = keep_text(reader, value, len);
+	} else if (is(name, name_len, "version")) {
+		profile->account.version = keep_text(reader, value, len);
 	} else if (is(name, name_len, "command")) {
 		profile->command = keep_text(reader, value, len);
 	} else if (is(name, name_len, "end")) {

@@ -307,6 +307,8 @@ static void add_account(struct record_sum *sum)
 	uint64_t since_ns = (uint64_t)max_i64(sum->file->since_ns, 0);
 
 	read->engine = profile->account.engine ?: read->engine;
+	read->mode = profile->account.mode ?: read->mode;
+	read->version = profile->account.version ?: read->version;
 	read->end = reader->ended ? profile->account.end : "the recording was cut off";
 	read->rate_hz = profile->account.rate_hz;
 	read->processes = max_u64(read->processes, profile->account.processes);
@@ -397,6 +399,8 @@ void record_sum__finish(struct record_sum *sum)
 #undef TAKE
 	}
 	profile->account.engine = sum->read.engine;
+	profile->account.mode = sum->read.mode;
+	profile->account.version = sum->read.version;
 	profile->account.end = sum->read.end;
 	profile->account.rate_hz = sum->read.rate_hz;
 	profile->account.processes = sum->read.processes;

@@ -76,6 +76,7 @@ static void add_late_meta(const struct recorder *recorder, struct buf *meta)
 	const struct profile *profile = recorder->config.profile;
 
 	add_pair(meta, "engine", profile->account.engine);
+	add_pair(meta, "mode", profile->account.mode);
 	add_pair(meta, "command", profile->command);
 	add_number(meta, "rate_hz", profile->account.rate_hz);
 }

@@ -104,3 +104,10 @@ void words__metadata(struct buf *buf, const struct profile *profile, const struc
 	}
 	buf__adds(buf, "}");
 }
+
+void words__unit(struct buf *buf, const struct profile *profile)
+{
+	buf__addf(buf, ",\n\"unit\":{\"name\":\"%s\",\"weight\":%" PRIu64 ",\"ns\":%" PRIu64 "}",
+		  profile__unit_name(profile), profile__unit(profile),
+		  profile__ns(profile, profile__unit(profile)));
+}

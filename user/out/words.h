@@ -27,3 +27,6 @@ void words__json_name(struct buf *buf, const struct strtab *strings, const struc
  * known is null. See README, "Files".
  */
 void words__metadata(struct buf *buf, const struct profile *profile, const struct view *view);
+
+/* Of a page: ',"unit":{}' with the name of what readers count, the weight of one, and the nanoseconds that it is. */
+void words__unit(struct buf *buf, const struct profile *profile);

@@ -9,11 +9,13 @@
 
 static const struct writer *const writers[] = {
 	&flamegraph_writer,
+	&heatmap_writer,
 	&collapsed_writer,
 	&pstats_writer,
 	&speedscope_writer,
 	&pprof_writer,
 	&jsonl_writer,
+	&gecko_writer,
 	&pbp_writer,
 	NULL,
 };

@@ -16,6 +16,8 @@ struct writer {
 	const char *const *suffixes; /* NULL-terminated, longest match wins, e.g. ".collapsed" */
 	const char *help;	     /* one line */
 	bool binary;		     /* refused on a terminal */
+	bool shows_code;	     /* of what is in profile->listings */
+	bool replays;		     /* it has every sample by itself (out/replay.h) */
 	bool streams;		     /* a run is written while it is sampled (out/recorder.h) */
 	/* Append the whole file to buf. Returns 0 or -errno. */
 	int (*write)(const struct profile *profile, enum group_by group, struct buf *buf);
@@ -29,11 +31,13 @@ const struct writer *const *writer__all(void);
 
 /* The formats, each in the file of its name. A new one also gets a line in writer.c. */
 extern const struct writer flamegraph_writer;
+extern const struct writer heatmap_writer;
 extern const struct writer collapsed_writer;
 extern const struct writer pstats_writer;
 extern const struct writer speedscope_writer;
 extern const struct writer pprof_writer;
 extern const struct writer jsonl_writer;
+extern const struct writer gecko_writer;
 extern const struct writer pbp_writer;
 
 /*

@@ -446,6 +446,11 @@ const struct profile *session__profile(const struct session *session)
 	return &session->profile;
 }
 
+int session__read_code(struct session *session)
+{
+	return code_files__read(&session->code_files, &session->profile);
+}
+
 int session__wait_command(struct session *session)
 {
 	int code;

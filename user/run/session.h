@@ -51,6 +51,7 @@ struct session_config {
 	bool blocking;	   /* readv: stop threads while they are read */
 	bool frame_marker; /* readv: use the frame marker of 3.15 */
 	bool stats;	   /* the report tells of reads and caches */
+	bool code;	   /* session__read_code is going to be called */
 	bool progress;	   /* keep a line on stderr up to date */
 };
 
@@ -89,6 +90,8 @@ bool session__is_by_process(const struct session *session);
 enum session_end session__run(struct session *session, void (*snapshot)(void *context), void *context);
 
 const struct profile *session__profile(const struct session *session);
+/* Reads the code of its functions, for formats that show it (agg/listing.h). 0 or -ENOMEM. */
+int session__read_code(struct session *session);
 
 /* The account of the run, some lines of text for stderr; writes no more than it knows. */
 void session__report(struct session *session, struct buf *out);

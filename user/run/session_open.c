@@ -109,6 +109,7 @@ static enum session_error open_basics(struct session *session)
 	session->symbolizer.only_exceptions = session->config.only_exceptions;
 	if (thread_filter__is_set(&session->config.threads))
 		session->symbolizer.namer.filter = &session->config.threads;
+	session->symbolizer.code_files = session->config.code ? &session->code_files : NULL;
 	session->waits.symbolizer = &session->symbolizer;
 	session->waits.processes = &follower->processes;
 	session->waits.want_names = wants_names(session);
@@ -470,6 +471,7 @@ void session__close(struct session *session)
 	engine__close(&session->engine);
 	symbolizer__free(&session->symbolizer);
 	gil__free(&session->gil);
+	code_files__free(&session->code_files);
 	waits__free(&session->waits);
 	follower__free(&session->follower);
 	containers__free(&session->containers);

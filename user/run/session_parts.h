@@ -6,6 +6,7 @@
 #pragma once
 
 #include "os/command.h"
+#include "run/code_files.h"
 #include "run/follow.h"
 #include "run/gil.h"
 #include "run/report.h"
@@ -20,6 +21,7 @@ struct session {
 	struct profile profile;
 	struct symbolizer symbolizer;
 	struct gil gil; /* --mode gil only */
+	struct code_files code_files;
 	struct engine engine;
 	struct follower follower;
 	struct scope scope;	      /* empty if neither cgroups nor containers were asked for */

@@ -209,11 +209,15 @@ static void fill_report(struct session *session, struct report *report)
 void session_account(struct session *session)
 {
 	const struct symbolize_counts *counts = &session->symbolizer.counts;
+	static const char *const modes[] = {
+		[ENGINE_CPU] = "cpu", [ENGINE_WALL] = "wall", [ENGINE_OFFCPU] = "offcpu"};
 	struct report report;
 
 	fill_report(session, &report);
 	session->profile.account = (struct account){
 		.engine = report.engine,
+		.mode = modes[session->config.mode],
+		.version = PYBPFPROF_VERSION,
 		.rate_hz = report.rate_hz,
 		.processes = report.process_count + report.past.pythons,
 		.cpu_ns = report.cpu_unknown ? 0 : report__target_cpu_ns(&report),

@@ -90,11 +90,13 @@ struct shared_sample {
 	struct sample_share share;
 };
 
+struct code_files;
 struct symbolizer {
 	struct profile *profile;	 /* borrowed */
 	struct sink *sink;		 /* list, borrowed: gets each sample; NULL: none; set by the caller */
 	struct sampler *sampler;	 /* borrowed; told which frames to look at in tails */
 	struct processes *processes;	 /* borrowed */
+	struct code_files *code_files;	 /* borrowed; is told which files there are; NULL: nobody asks */
 	bool by_process, by_thread;	 /* roots of the trie */
 	bool by_container;		 /* ... instead of the process; set by the caller */
 	bool knows_containers;		 /* it is looked up which one a process is in; set by the caller */

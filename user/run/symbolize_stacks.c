@@ -3,6 +3,7 @@
  * See symbolize_parts.h. What a frame is called and at which line, once for each code object and line; stacks
  * of raw frames become paths.
  */
+#include "run/code_files.h"
 #include "run/symbolize_parts.h"
 
 #include <errno.h>
@@ -41,6 +42,8 @@ static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process,
 	};
 	frame.approximate = approximate && frame.line;
 	id = frame_table__add(&symbolizer->profile->frames, &frame);
+	if (symbolizer->code_files)
+		code_files__note(symbolizer->code_files, process, frame.file);
 	if (id != UINT32_MAX)
 		hmap__set(&process->lines, key, id);
 	return id;

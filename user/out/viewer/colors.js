@@ -103,6 +103,8 @@ class Colors {
 
 	fill(tree, id) {
 		const fn = tree.functionOf(id);
+		if (this.scheme === "change")
+			return this.changeFill(tree, id);
 		const key = this.scheme === "self" ? `self${this.selfStep(tree, id)}` : fn;
 		let fill = this.fills.get(key);
 		if (!fill) {
@@ -133,5 +135,24 @@ class Colors {
 
 	selfFill(step) {
 		return step ? this.hsl(48 - 5.5 * step, 55 + 5 * step, 1 - step / 8) : this.hsl(220, 8, 1);
+	}
+
+	/*
+	 * Of two profiles: red is more than before, blue is less, and the fuller the more of the box it is; told apart
+	 * by whoever sees colours differently, too, and by the sign in the box.
+	 */
+	changeFill(tree, id) {
+		const [base, now] = tree.sides.map(side => side.total[id]);
+		const most = Math.max(base, now), ratio = most ? (now - base) / most : 0;
+		const step = Math.ceil(4 * Math.abs(ratio) - 0.2);
+		return step > 0 ? this.changeStep(ratio > 0 ? step : -step) : this.changeStep(0);
+	}
+
+	/* -4 to 4 */
+	changeStep(step) {
+		const strength = Math.abs(step) / 4, dark = this.theme.lightness[1] < 50;
+		if (!step)
+			return this.hsl(220, 6, dark ? 0.5 : 1);
+		return this.hsl(step > 0 ? 14 : 214, 30 + 64 * strength, dark ? strength : 1 - strength);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The state of the page, which is in the fragment of its address so that it can be shared, and what changes
- * it. Texts of the profile go into text nodes and the canvas only.
+ * it.
  */
 
 /*
@@ -18,15 +18,13 @@ const DEFAULTS = {
 	color: "module",
 	fn: "-1",
 	sort: "self",
+	width: "both", /* of two profiles */
 };
 
 const SCOPES_MAX = 500; /* processes and threads to choose from, those with the most samples */
-const REGEX_NAME_MAX = 500; /* characters of a name that a regular expression sees */
 const NAME_MAX = 200; /* characters of a name where there is little room */
 
-const $ = id => document.getElementById(id);
-const profile = new Profile(JSON.parse($("profile").textContent));
-$("profile").remove();
+const profile = new Profile(takeData());
 const colors = new Colors(profile);
 const graph = new Graph({canvas: $("canvas"), scroller: $("scroller"), spacer: $("spacer")}, colors);
 const functionTable = new FunctionTable(profile, {
@@ -42,7 +40,7 @@ let kept = {key: null, counts: null}; /* see countsOf */
 /* --- state --- */
 
 function defaults() {
-	return {...DEFAULTS, by: profile.group};
+	return {...DEFAULTS, by: profile.group, color: profile.sides ? "change" : DEFAULTS.color};
 }
 
 function readState() {
@@ -90,21 +88,6 @@ function numberOf(text, from, below) {
 
 /* --- search --- */
 
-function matcher(text) {
-	const regex = /^\/(.+)\/$/.exec(text);
-	if (!regex)
-		return name => name.toLowerCase().includes(text.toLowerCase());
-	/* What repeats repetitions or choices may take for ever, and may stand in a link. */
-	if (/[+*}|].*\)[+*{]/.test(regex[1]))
-		return null;
-	try {
-		const compiled = new RegExp(regex[1], "i");
-		return name => compiled.test(name.slice(0, REGEX_NAME_MAX));
-	} catch {
-		return null;
-	}
-}
-
 /* Which functions match; null: all, as nothing is searched. */
 function search(text) {
 	const matches = text && matcher(text);
@@ -122,8 +105,10 @@ function show() {
 	const inverted = state.inverted === "1", flipped = state.flipped === "1";
 	const scope = numberOf(state.scope, -1, profile.size);
 	const options = {by: state.by === "line" ? "line" : "function", inverted, scope};
-	const key = JSON.stringify(options);
+	const key = JSON.stringify([options, profile.sides ? state.width : ""]);
 	if (key !== treeKey) {
+		if (profile.sides)
+			profile.weigh(state.width);
 		tree = buildTree(profile, options);
 		treeKey = key;
 	}
@@ -148,17 +133,18 @@ function countsOf(inverted, zoom) {
 	const key = `${treeKey} ${inverted ? 0 : zoom}`;
 	if (key !== kept.key) {
 		const upright = inverted ? buildTree(profile, {by: "function", inverted: false, scope: tree.scope}) : tree;
-		kept = {key, counts: countFunctions(upright, inverted ? 0 : zoom)};
+		kept = {key, counts: (profile.sides ? countChanges : countFunctions)(upright, inverted ? 0 : zoom)};
 	}
 	return kept.counts;
 }
 
 function showControls() {
-	for (const name of ["by", "scope", "color"])
+	for (const name of ["by", "scope", "color", "width"])
 		$(name).value = state[name];
 	for (const name of ["inverted", "flipped"])
 		$(name).setAttribute("aria-pressed", state[name] === "1");
-	$("color").disabled = state.inverted === "1";
+	$("color").disabled = state.inverted === "1" && !profile.sides;
+	$("legend").hidden = scheme() !== "change";
 	$("reset").disabled = state.zoom === "0";
 	if ($("search").value !== state.q)
 		$("search").value = state.q;
@@ -175,8 +161,8 @@ function showMatched() {
 /* The lines of a function, in the stacks that are shown. */
 function showFunction(fn, zoom) {
 	const known = fn in profile.functions.name;
-	$("lines").hidden = !known;
-	if (!known)
+	$("lines").hidden = !known || profile.sides;
+	if (!known || profile.sides)
 		return;
 	let isIn = id => tree.inScope[id];
 	if (tree.nodeOf) {
@@ -188,10 +174,6 @@ function showFunction(fn, zoom) {
 	showLines(profile, $("lines-body"), countLines(profile, fn, isIn));
 }
 
-function cut(text, length) {
-	return text.length > length ? `${text.slice(0, length / 2)}…${text.slice(-length / 2)}` : text;
-}
-
 /* Names and figures; texts that are longer than that lose their middle. */
 function describe(id, length = Infinity) {
 	const fn = tree.functionOf(id), place = cut(tree.place(id), length);
@@ -199,59 +181,44 @@ function describe(id, length = Infinity) {
 	const module = python ? ` · ${cut(colors.moduleOfFunction[fn].name, length)}` : "";
 	const share = 100 * tree.total[id] / (tree.total[graph.zoom] || 1);
 	const of = graph.zoom ? `, ${share.toFixed(1)} % of the zoom` : "";
+	if (profile.sides)
+		return `${cut(tree.name(id), length)}${place && ` (${place})`}${module}\n${describeChange(id)}`;
 	const self = tree.inverted ? "" : `; self ${profile.weight(tree.self[id])}`;
 	return `${cut(tree.name(id), length)}${place && ` (${place})`}${module}\n` +
 		`total ${profile.weight(tree.total[id])}${of}${self}`;
+}
+
+/* Both figures: shares of all time, and milliseconds of each second. */
+function describeChange(id) {
+	const figure = (what, side) => {
+		const share = tree.sides[side][what][id], ms = share * profile.diff.sides[side].ms_per_second;
+		return `${(100 * share).toFixed(1)} % (${ms.toFixed(1)} ms a second)`;
+	};
+	const change = what => {
+		const [base, now] = tree.sides.map(side => side[what][id]);
+		const word = !base && now ? ", new" : base && !now ? ", gone" : "";
+		return `${what} ${points(now - base)} points${word}: base ${figure(what, 0)}, new ${figure(what, 1)}`;
+	};
+	return tree.inverted ? change("total") : `${change("total")}\n${change("self")}`;
 }
 
 function tell(id) {
 	$("status").textContent = describe(id);
 }
 
-function theme() {
-	const chosen = $("theme").value;
-	return chosen !== "auto" ? chosen : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-}
-
 /* Of callers there is no self time to colour by. */
 function scheme() {
-	return state.inverted === "1" ? "module" : state.color;
+	const color = state.color === "change" && !profile.sides ? DEFAULTS.color : state.color;
+	return state.inverted === "1" && color === "self" ? "module" : color;
 }
 
 function useTheme() {
 	document.documentElement.dataset.theme = theme();
 	colors.use(theme(), scheme());
 	graph.draw();
-}
-
-/* --- the run --- */
-
-function describeRun() {
-	const run = profile.metadata, notes = [];
-	const processes = run.processes > 1 ? counted(run.processes, "processes") : "";
-	const title = [run.command, processes].filter(Boolean).join(" · ");
-	document.title = $("title").textContent = title || "Flame graph";
-	$("summary").textContent = [counted(run.samples, "samples"),
-		`${profile.time(profile.total[0])}${profile.unit.name === "samples" ? " of CPU time" : ""}`,
-		run.duration_s && `in ${run.duration_s.toFixed(1)} s`, run.rate_hz && `at ${run.rate_hz} Hz`,
-		run.engine && `${run.engine} engine`, run.start].filter(Boolean).join(" · ");
-	if (run.lost)
-		notes.push(`Not shown, as lost: ${counted(run.lost, "samples")}.`);
-	if (run.truncated)
-		notes.push(`Without a base, under [truncated]: ${counted(run.truncated, "samples")}.`);
-	if (run.unverified)
-		notes.push(`Without their callers, which could not be verified: ${counted(run.unverified, "samples")}.`);
-	if (run.pruned)
-		notes.push("Summed up as [pruned], so that this file is not too large: " +
-			`${profile.weight(run.pruned * profile.unit.weight)} of ${counted(run.pruned_stacks, "stacks")}.`);
-	$("notes").textContent = notes.join(" ");
-	$("notes").hidden = !notes.length;
-	for (const name in run) {
-		const term = document.createElement("dt"), value = document.createElement("dd");
-		term.textContent = name.replaceAll("_", " ");
-		value.textContent = run[name] ?? "not known";
-		$("metadata").append(term, value);
-	}
+	[...$("legend").querySelectorAll("i")].forEach((box, i) => {
+		box.style.background = colors.changeStep(i - 4);
+	});
 }
 
 function fillScopes() {
@@ -350,7 +317,7 @@ $("canvas").addEventListener("dblclick", event => {
 		linesOf(id);
 });
 /* In another tree a node has another number. */
-for (const name of ["by", "scope"])
+for (const name of ["by", "scope", "width"])
 	$(name).addEventListener("change", () => go({[name]: $(name).value, zoom: 0}));
 $("color").addEventListener("change", () => go({color: $("color").value}));
 for (const name of ["inverted", "flipped"])
@@ -369,7 +336,12 @@ addEventListener("popstate", () => {
 	show();
 });
 
-describeRun();
+if (profile.sides)
+	describeDiff(profile);
+else
+	describeRun(profile, "Flame graph");
+for (const element of document.querySelectorAll("[data-of]"))
+	element.hidden = (element.dataset.of === "diff") !== Boolean(profile.sides);
 fillScopes();
 state = readState();
 useTheme();

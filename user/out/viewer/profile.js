@@ -9,16 +9,9 @@ const KIND_PROCESS = 2;
 const KIND_THREAD = 3;
 const KIND_CONTAINER = 4;
 
-/* "1 sample", "2 samples", "1 process"; `name` is the plural. */
-function counted(number, name) {
-	const one = name.replace(/sses$/, "ss").replace(/([^s])s$/, "$1");
-	return `${number.toLocaleString("en")} ${number === 1 ? one : name}`;
-}
-
-class Profile {
+class Profile extends Figures {
 	constructor(data) {
-		this.metadata = data.metadata;
-		this.unit = data.unit;
+		super(data);
 		this.group = data.group;
 		this.texts = data.texts;
 		this.functions = data.functions;
@@ -28,14 +21,34 @@ class Profile {
 		this.parent = new Uint32Array(this.size);
 		this.self = new Float64Array(this.size);
 		this.total = new Float64Array(this.size);
+		this.diff = data.diff ?? null;
 		for (let id = 1; id < this.size; id++) {
 			this.frame[id] = data.nodes.frame[id - 1];
 			this.parent[id] = id - data.nodes.back[id - 1];
 			this.self[id] = data.nodes.self[id - 1];
 		}
+		/* Of two profiles, base and new: what each node weighs as a share of all of its side. */
+		this.sides = this.diff && [this.diff.base, this.diff.new].map((weights, side) =>
+			Float64Array.from({length: this.size}, (_, id) =>
+				id ? weights[id - 1] / this.diff.sides[side].total : 0));
+		this.weigh("both");
+	}
+
+	/* Of two profiles a node weighs what it does in the "new" one, in the "base", or in "both" together. */
+	weigh(by) {
+		if (this.sides) {
+			const [base, now] = this.sides, factor = [by !== "new", by !== "base"].map(Number);
+			for (let id = 1; id < this.size; id++)
+				this.self[id] = factor[0] * base[id] + factor[1] * now[id];
+		}
 		this.total.set(this.self);
 		for (let id = this.size - 1; id > 0; id--)
 			this.total[this.parent[id]] += this.total[id];
+		this.whole = this.total[0];
+	}
+
+	weight(weight) {
+		return this.sides ? this.share(weight) : super.weight(weight);
 	}
 
 	functionOf(id) {
@@ -72,22 +85,5 @@ class Profile {
 	place(fn, line) {
 		const file = this.functionFile(fn);
 		return line ? `${file}:${line < 0 ? "~" : ""}${Math.abs(line)}` : file;
-	}
-
-	/* "0.616 s" */
-	time(weight) {
-		const seconds = weight / this.unit.weight * this.unit.ns / 1e9;
-		return `${seconds.toLocaleString("en", {maximumFractionDigits: 3})} s`;
-	}
-
-	/* "12.5 % (61 samples, 0.616 s)" */
-	weight(weight) {
-		const count = counted(Math.round(weight / this.unit.weight), this.unit.name);
-		return `${this.share(weight)} (${count}, ${this.time(weight)})`;
-	}
-
-	share(weight) {
-		const percent = this.total[0] ? 100 * weight / this.total[0] : 0;
-		return `${percent.toFixed(percent && percent < 0.095 ? 3 : 1)} %`;
 	}
 }

@@ -24,23 +24,37 @@ function walk(first, next, parent, top, enter, leave) {
 	}
 }
 
-/* {self, total}: weights of each function in a tree below a node. */
-function countFunctions(tree, top) {
+/* {self, total}: weights of each function in a tree below a node; `weights`: those of the tree, or of one side. */
+function countFunctions(tree, top, weights = tree) {
 	const count = tree.profile.functions.name.length;
 	const self = new Float64Array(count), total = new Float64Array(count), on = new Uint32Array(count);
 	walk(tree.first, tree.next, tree.parent, top, id => {
 		const fn = tree.functionOf(id);
 		if (fn < 0)
 			return;
-		self[fn] += tree.self[id];
+		self[fn] += weights.self[id];
 		if (on[fn]++ === 0)
-			total[fn] += tree.total[id];
+			total[fn] += weights.total[id];
 	}, id => {
 		const fn = tree.functionOf(id);
 		if (fn >= 0)
 			on[fn]--;
 	});
 	return {self, total};
+}
+
+/* Of two profiles: {self, total, there} of each function, how much of the time more it is. */
+function countChanges(tree, top) {
+	const [base, now] = tree.sides.map(side => countFunctions(tree, top, side));
+	const less = (a, b) => a.map((value, fn) => value - b[fn]);
+	return {self: less(now.self, base.self), total: less(now.total, base.total),
+		there: now.total.map((value, fn) => value + base.total[fn]), base, now};
+}
+
+function changeCell(row, base, now) {
+	const td = cell(row, `number ${now > base ? "more" : now < base ? "less" : ""}`, points(now - base));
+	td.title = `base ${(100 * base).toFixed(1)} %, new ${(100 * now).toFixed(1)} %`;
+	td.style.setProperty("--share", `${Math.min(100, 100 * Math.abs(now - base))}%`);
 }
 
 /* The frames of a function, [{line, self, total}], in the stacks of the profile that `isIn` has. */
@@ -68,19 +82,6 @@ function countLines(profile, fn, isIn) {
 	return [...lines.values()].sort((a, b) => Math.abs(a.line) - Math.abs(b.line) || a.line - b.line);
 }
 
-function cell(row, className, text) {
-	const td = row.insertCell();
-	td.className = className;
-	td.textContent = text;
-	return td;
-}
-
-function weightCell(row, profile, weight) {
-	const td = cell(row, "number", profile.share(weight));
-	td.title = profile.weight(weight);
-	td.style.setProperty("--share", `${profile.total[0] ? 100 * weight / profile.total[0] : 0}%`);
-}
-
 class FunctionTable {
 	constructor(profile, elements, onChoose) {
 		this.profile = profile;
@@ -89,15 +90,16 @@ class FunctionTable {
 	}
 
 	show(counts, sort, marks, chosen) {
+		const size = counts.there ? Math.abs : weight => weight, there = counts.there ?? counts.total;
 		const orders = {
-			self: (a, b) => counts.self[b] - counts.self[a] || counts.total[b] - counts.total[a],
-			total: (a, b) => counts.total[b] - counts.total[a] || counts.self[b] - counts.self[a],
+			self: (a, b) => size(counts.self[b]) - size(counts.self[a]) || size(counts.total[b]) - size(counts.total[a]),
+			total: (a, b) => size(counts.total[b]) - size(counts.total[a]) || size(counts.self[b]) - size(counts.self[a]),
 			name: (a, b) => this.profile.functionName(a) < this.profile.functionName(b) ? -1 : 1,
 		};
 		const order = Object.hasOwn(orders, sort) ? orders[sort] : orders.self;
 		const shown = [];
 		for (let fn = 0; fn < counts.total.length; fn++)
-			if (counts.total[fn] && (!marks || marks[fn]))
+			if (there[fn] && (!marks || marks[fn]))
 				shown.push(fn);
 		shown.sort((a, b) => order(a, b) || a - b);
 		for (const heading of this.headings) {
@@ -117,8 +119,12 @@ class FunctionTable {
 	row(fn, counts, chosen) {
 		const row = document.createElement("tr");
 		row.className = chosen ? "chosen" : "";
-		weightCell(row, this.profile, counts.self[fn]);
-		weightCell(row, this.profile, counts.total[fn]);
+		for (const what of ["self", "total"]) {
+			if (counts.there)
+				changeCell(row, counts.base[what][fn], counts.now[what][fn]);
+			else
+				weightCell(row, this.profile, counts[what][fn]);
+		}
 		const name = document.createElement("button");
 		name.type = "button";
 		name.dataset.fn = fn;

@@ -38,6 +38,11 @@ class Tree {
 		this.next = grow(Uint32Array, this.next); /* sibling */
 		this.self = grow(Float64Array, this.self);
 		this.total = grow(Float64Array, this.total);
+		if (this.profile.sides)
+			this.sides = [0, 1].map(side => ({
+				self: grow(Float64Array, this.sides?.[side].self),
+				total: grow(Float64Array, this.sides?.[side].total),
+			}));
 		this.slots = new Uint32Array(2 ** Math.ceil(Math.log2(capacity * 2)));
 		for (let id = 1; id < this.size; id++)
 			this.slots[this.slot(this.parent[id], this.key[id])] = id;
@@ -109,7 +114,13 @@ class Tree {
 	/* The name as it stands in a box. */
 	label(id) {
 		const line = this.byLine ? this.lineOf(id) : 0;
-		return line ? `${this.name(id)}:${line < 0 ? "~" : ""}${Math.abs(line)}` : this.name(id);
+		const change = this.sides && id ? ` ${points(this.change(id))}` : "";
+		return (line ? `${this.name(id)}:${line < 0 ? "~" : ""}${Math.abs(line)}` : this.name(id)) + change;
+	}
+
+	/* Of two profiles: how much the share of a box has grown, of 1. */
+	change(id) {
+		return this.sides[1].total[id] - this.sides[0].total[id];
 	}
 
 	/* Children of at least that weight, the heaviest first. */
@@ -172,13 +183,16 @@ function fillTree(tree, profile, scope) {
 		const id = scope < 0 && profile.isRoot(raw) ? parent : tree.child(parent, tree.keyOf(raw));
 		nodes[raw] = id;
 		tree.self[id] += profile.self[raw];
+		tree.sides?.forEach((side, k) => { side.self[id] += profile.sides[k][raw]; });
 	}
 	tree.nodeOf = nodes;
-	for (let id = tree.size - 1; id > 0; id--) {
-		tree.total[id] += tree.self[id];
-		tree.total[tree.parent[id]] += tree.total[id];
+	for (const weights of [tree, ...(tree.sides ?? [])]) {
+		for (let id = tree.size - 1; id > 0; id--) {
+			weights.total[id] += weights.self[id];
+			weights.total[tree.parent[id]] += weights.total[id];
+		}
+		weights.total[0] += weights.self[0];
 	}
-	tree.total[0] += tree.self[0];
 }
 
 /* All stacks go one caller up at a time, until there are too many of them. */
@@ -189,11 +203,15 @@ function fillInverted(tree, profile, scope) {
 	let stacks = [];
 	for (let raw = 1; raw < profile.size; raw++) {
 		inScope[raw] ||= inScope[profile.parent[raw]];
-		if (inScope[raw] && profile.self[raw])
-			stacks.push({at: raw, node: 0, weight: profile.self[raw]});
+		if (inScope[raw] && (profile.self[raw] || profile.sides?.some(side => side[raw])))
+			stacks.push({at: raw, node: 0, raw, weight: profile.self[raw]});
 	}
+	const add = (what, stack) => {
+		tree[what][stack.node] += stack.weight;
+		tree.sides?.forEach((side, k) => { side[what][stack.node] += profile.sides[k][stack.raw]; });
+	};
 	for (const stack of stacks)
-		tree.total[0] += stack.weight;
+		add("total", stack);
 	for (let steps = 0; stacks.length; steps += stacks.length) {
 		const full = tree.size > INVERTED_NODES_MAX || steps > INVERTED_STEPS_MAX;
 		const on = [];
@@ -201,14 +219,14 @@ function fillInverted(tree, profile, scope) {
 			while (scope < 0 && stack.at && profile.isRoot(stack.at))
 				stack.at = profile.parent[stack.at];
 			if (!stack.at || !inScope[stack.at]) {
-				tree.self[stack.node] += stack.weight;
+				add("self", stack);
 				continue;
 			}
 			stack.node = tree.child(stack.node, full ? tree.more : tree.keyOf(stack.at));
-			tree.total[stack.node] += stack.weight;
+			add("total", stack);
 			stack.at = profile.parent[stack.at];
 			if (full)
-				tree.self[stack.node] += stack.weight;
+				add("self", stack);
 			else
 				on.push(stack);
 		}

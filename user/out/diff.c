@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * See diff.h. The page is flamegraph.c's.
+ */
+#include "out/diff.h"
+
+#include "base/utf8.h"
+#include "base/util.h"
+#include "out/words.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define LEAST_CHANGE 0.05 /* points: what is less is 0.0 in the table */
+#define NUMBERS	     55u  /* columns before the names ... */
+#define LEAST_ROOM   24u  /* ... and for them, however narrow the terminal is */
+#define GAP	     2
+#define DOTS	     "..."
+
+static const char *const SIDE_NAMES[COMPARE_SIDES] = {"base", "  new "};
+
+/* --- the two --- */
+
+static const char *mode_of(const struct diff_side *side)
+{
+	return side->profile->account.mode ?: side->profile->unit == PROFILE_TIME ? "time" : "cpu";
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+const char *diff__refuse(const struct diff_side sides[COMPARE_SIDES])
+{
+	const struct diff_side *base = &sides[COMPARE_BASE], *new = &sides[COMPARE_NEW];
+
+	if (same_text(mode_of(base), mode_of(new)))
+		return NULL;
+	if (!strcmp(mode_of(base), "wall") || !strcmp(mode_of(new), "wall"))
+		return "one is of all time, the other only of a part of it (--mode)";
+	return "one is of time on the CPU, the other of time off it (--mode)";
+}
+
+static void add_text(struct buf *out, const char *text)
+{
+	buf__add_escaped(out, text, NULL);
+}
+
+static void add_side(struct buf *out, const struct diff_side *side, const char *name)
+{
+	const struct profile *profile = side->profile;
+
+	buf__addf(out, "%s ", name);
+	add_text(out, side->name);
+	if (profile->unit == PROFILE_TIME)
+		buf__addf(out, ": %.3f s", (double)profile__total(profile) / 1e9);
+	else
+		buf__addf(out, ": %" PRIu64 " sample%s", profile->samples, profile->samples == 1 ? "" : "s");
+	buf__adds(out, " of ");
+	if (profile->account.processes == 1 && profile->command && *profile->command)
+		add_text(out, profile->command);
+	else
+		buf__addf(out, "%" PRIu64 " processes", profile->account.processes);
+	buf__addf(out, " in %.1f s", (double)profile->duration_ns / 1e9);
+	if (profile->account.cpu_ns)
+		buf__addf(out, ", %.3f s of CPU time", (double)profile->account.cpu_ns / 1e9);
+	buf__addc(out, '\n');
+}
+
+static void add_difference(struct buf *out, const char *what, const char *base, const char *new)
+{
+	if (same_text(base, new))
+		return;
+	buf__addf(out, "  they differ in %s: ", what);
+	add_text(out, base ?: "not known");
+	buf__adds(out, ", ");
+	add_text(out, new ?: "not known");
+	buf__addc(out, '\n');
+}
+
+void diff__head(const struct diff_side sides[COMPARE_SIDES], const struct compare *compare, struct buf *out)
+{
+	const struct account *base = &sides[COMPARE_BASE].profile->account;
+	const struct account *new = &sides[COMPARE_NEW].profile->account;
+	double per_second[COMPARE_SIDES];
+
+	for (int i = 0; i < COMPARE_SIDES; i++) {
+		add_side(out, &sides[i], SIDE_NAMES[i]);
+		per_second[i] = compare__per_second(compare, i, compare->total[i]);
+	}
+	buf__addf(out, "  in all %.0f ms a second, and now %.0f ms (%+.1f %%)\n", per_second[COMPARE_BASE],
+		  per_second[COMPARE_NEW],
+		  per_second[COMPARE_BASE] > 0
+			  ? 100 * (per_second[COMPARE_NEW] / per_second[COMPARE_BASE] - 1)
+			  : 0);
+	add_difference(out, "engine", base->engine, new->engine);
+	add_difference(out, "version of pybpfprof", base->version, new->version);
+	if (base->rate_hz != new->rate_hz)
+		buf__addf(out, "  they differ in rate: %u, %u Hz\n", base->rate_hz, new->rate_hz);
+}
+
+/* --- the table --- */
+
+/* "+12.3", "-0.4", "0.0": without a sign, which would say that there is something. */
+static void add_change(struct buf *out, int columns, double change)
+{
+	bool none = change < LEAST_CHANGE && change > -LEAST_CHANGE;
+
+	buf__addf(out, none ? "%*.1f" : "%+*.1f", columns, none ? 0.0 : change);
+}
+
+static double change_of(const struct compare *compare, const uint64_t weights[COMPARE_SIDES])
+{
+	return compare__share(compare, COMPARE_NEW, weights[COMPARE_NEW]) -
+	       compare__share(compare, COMPARE_BASE, weights[COMPARE_BASE]);
+}
+
+/* Columns that a text has, at most so many: what is too long loses its beginning, or its end. */
+static size_t add_cut(struct buf *out, const struct buf *text, size_t columns, bool keep_end)
+{
+	size_t width = utf8_width(text->data, text->len), left, at;
+
+	if (width <= columns) {
+		buf__add(out, text->data, text->len);
+		return width;
+	}
+	left = columns - min_u64(columns, strlen(DOTS));
+	at = keep_end ? utf8_fit_end(text->data, text->len, left) : utf8_fit(text->data, text->len, left);
+	buf__adds(out, keep_end ? DOTS : "");
+	buf__add(out, keep_end ? text->data + at : text->data, keep_end ? text->len - at : at);
+	buf__adds(out, keep_end ? "" : DOTS);
+	return columns;
+}
+
+/* In what the numbers leave of a line: the place gets half of it, or more if the name needs less. */
+static void add_place(const struct compare *compare, const struct frame *frame, unsigned int width,
+		      struct buf *out)
+{
+	size_t room = width ? max_u64(width, NUMBERS + LEAST_ROOM) - NUMBERS : SIZE_MAX / 2, need, half;
+	struct buf name = {0}, place = {0};
+
+	words__name(&name, compare->both.strings, frame);
+	if (frame->kind == FRAME_PYTHON) {
+		words__text(&place, compare->both.strings, frame->file);
+		if (frame->line)
+			buf__addf(&place, ":%u", frame->line);
+	}
+	need = place.len ? utf8_width(place.data, place.len) + GAP : 0;
+	half = max_u64(room / 2, room - min_u64(room, need));
+	room -= min_u64(room, add_cut(out, &name, half, false) + GAP);
+	if (place.len) {
+		buf__addf(out, "%*s", GAP, "");
+		add_cut(out, &place, room, true);
+	}
+	out->err = out->err ?: name.err ?: place.err;
+	buf__free(&name);
+	buf__free(&place);
+}
+
+#define GREW   "\x1b[1;31m"
+#define SHRANK "\x1b[1;34m"
+#define RESET  "\x1b[0m"
+
+static void add_row(const struct compare *compare, const struct compare_row *row,
+		    const struct summary_style *style, struct buf *out)
+{
+	const struct frame *frame = frame_table__get(&compare->both.frames, row->frame);
+	double change = change_of(compare, row->self);
+	const char *mark = !row->total[COMPARE_BASE] ? "new" : !row->total[COMPARE_NEW] ? "gone" : "";
+
+	bool color = style->color && (change >= LEAST_CHANGE || change <= -LEAST_CHANGE);
+	buf__adds(out, color ? change > 0 ? GREW : SHRANK : "");
+	add_change(out, 7, change);
+	buf__adds(out, color ? RESET : "");
+	for (int i = 0; i < COMPARE_SIDES; i++)
+		buf__addf(out, "%7.1f%%", compare__share(compare, i, row->self[i]));
+	for (int i = 0; i < COMPARE_SIDES; i++)
+		buf__addf(out, "%8.1f", compare__per_second(compare, i, row->self[i]));
+	add_change(out, 8, change_of(compare, row->total));
+	buf__addf(out, "  %-4s  ", mark);
+	add_place(compare, frame, style->width, out);
+	buf__addc(out, '\n');
+}
+
+void diff__table(const struct compare *compare, const struct summary_style *style, struct buf *out)
+{
+	size_t count = compare->rows.len, shown = style->max_rows ? min_u64(style->max_rows, count) : count;
+
+	buf__addf(out, "%7s%8s%8s%8s%8s%8s        function  file:line\n", "self+-", "base%", "new%", "ms/s",
+		  "ms/s", "total+-");
+	for (size_t i = 0; i < shown; i++)
+		add_row(compare, &compare->rows.items[i], style, out);
+	if (shown < count)
+		buf__addf(out, "%47s        ... and %zu more\n", "", count - shown);
+}
