@@ -290,6 +290,14 @@ struct pbp_off_thread {
 /* Sets of ids, by the last bits (bpf/maps.bpf.h). */
 #define PBP_ID_BITS 65536
 
+/* Of a CPU. */
+struct pbp_switch_budget {
+	__u64 window_ns;     /* when the present window began */
+	__u64 spent_ns;	     /* on walks in it */
+	__u64 walk_every_ns; /* of time off the CPU one walk, where waits are short; 0: all are walked */
+	__u64 unwalked_ns;   /* when a thread last left without a walk */
+};
+
 /* Waits that were not walked and are not told of. */
 struct pbp_skipped {
 	__u64 count;

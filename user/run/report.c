@@ -106,6 +106,34 @@ static void format_rate(const struct report *report, struct buf *out)
 			  report->cpu_unknown);
 }
 
+/* Ticks that are missing, or too many, are told of if they are a part in four, and far beyond chance. */
+#define STEP_PART  4
+#define STEP_SIGMA 5
+
+static bool is_in_step(const struct report *report)
+{
+	uint64_t due = report__target_cpu_ns(report) / 1000 * report->rate_hz / 1000000;
+	uint64_t met = report__on_cpu(report), off = met > due ? met - due : due - met;
+
+	return STEP_PART * off > due && off * off > STEP_SIGMA * STEP_SIGMA * due && !is_cpu_short(report);
+}
+
+/* The kernel's tick meets what runs in step with it always or never. */
+static void format_clock(const struct report *report, struct buf *out)
+{
+	double due = report__target_cpu_ns(report) / 1e9 * report->rate_hz;
+
+	if (!report->tick_hz)
+		return;
+	buf__addf(out, "  clock      the kernel's tick, %u a second", report->tick_hz);
+	if (is_in_step(report))
+		buf__addf(out,
+			  "; it met %.0f%% of the CPU time: what runs in step with it has a wrong share; use "
+			  "--clock perf",
+			  100 * report__on_cpu(report) / due);
+	buf__adds(out, "\n");
+}
+
 /* "3 (2 ring buffer full, 1 stack no longer known)": a total and what it is made of. */
 static void add_reason(struct buf *out, bool *first, uint64_t count, const char *text)
 {
@@ -213,7 +241,8 @@ static void format_state(const struct report *report, struct buf *out)
 	buf__addf(out, ", %.1f%% collecting garbage, %.1f%% with an exception set",
 		  percent(counts->collecting, samples), percent(counts->raising, samples));
 	if (report->knows_kernel)
-		buf__addf(out, ", %.1f%% in the kernel", percent(counts->in_kernel, samples));
+		buf__addf(out, ", %.1f%% in %s", percent(counts->in_kernel, samples),
+			  report->tick_hz ? "system calls" : "the kernel");
 	buf__adds(out, "\n");
 }
 
@@ -398,6 +427,7 @@ void report__format(const struct report *report, struct buf *out)
 	if (report->profile)
 		report_format_time(report, out);
 	format_rate(report, out);
+	format_clock(report, out);
 	format_state(report, out);
 	format_lines(report, out);
 	if (report->not_stopped)
@@ -508,6 +538,9 @@ void report__explain_empty(const struct report *report, struct buf *out)
 	if (cpu_ns * report->rate_hz / 1000000000ull < PERIODS_SURE)
 		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it",
 			  1000.0 / report->rate_hz);
+	else if (report->tick_hz)
+		buf__adds(out, "; the kernel's ticks have met none of it, so that it is in step with them: use "
+			       "--clock perf");
 	else
 		buf__adds(out, ", so there should be some: this is a fault of the profiler or the kernel");
 }

@@ -61,6 +61,7 @@ struct report {
 	uint64_t not_stopped;	/* samples of threads that were to be stopped and could not be */
 	uint64_t lines_unknown; /* samples with a caller whose line could not be told */
 	uint32_t rate_hz;
+	uint32_t tick_hz;    /* rate of the kernel's ticks, if samples are taken at them; else 0 */
 	uint32_t max_frames; /* that the kernel side walks; 0 = there is none */
 	uint64_t wakeups;
 	uint64_t wall_ns;

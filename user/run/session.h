@@ -41,6 +41,7 @@ struct session_config {
 	bool hide_idle; /* leave out what waits for work */
 	uint32_t kernel_frames; /* 0 = from the rate */
 	enum sampler_program program;
+	enum sampler_clock clock;
 	bool no_slot; /* find thread states by their lists only */
 	bool by_thread;
 	bool gives_samples; /* session__give_samples will be called */

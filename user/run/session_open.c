@@ -190,6 +190,7 @@ static enum session_error open_engine(struct session *session)
 					      .rate_hz = config->rate_hz,
 					      .kernel_frames = config->kernel_frames,
 					      .program = config->program,
+					      .clock = config->clock,
 					      .want_names = config->by_thread || config->gives_samples,
 					      .measure = log_enabled(LOG_DBG),
 					      .follow = session_follows(session),
