@@ -14,6 +14,7 @@ const volatile __u32 follow_forks = 0; /* processes that targets start are targe
 /* ... and those are told of that no target has started, and so is new code in them */
 const volatile __u32 tell_execs = 0;
 const volatile __u32 tell_moves = 0; /* processes that are put into another cgroup are told of */
+const volatile __u32 tick_ns = 1000000; /* from one of the kernel's ticks to the next */
 const volatile __u32 tick_stride = 1; /* parts of a tick of the kernel to one sample (clock.bpf.h) */
 
 /* Written by user space, read here. */

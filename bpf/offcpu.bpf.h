@@ -192,8 +192,10 @@ static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
 			spend_budget(budget, bpf_ktime_get_ns() - now);
 		}
 	}
-	if (!thread->walked)
+	if (!thread->walked) {
+		thread->out_ticks = bpf_jiffies64();
 		budget->unwalked_ns = now;
+	}
 	thread->out_ns = now;
 }
 
@@ -301,11 +303,24 @@ static __always_inline int on_switch_of(struct bpf_raw_tracepoint_args *ctx, boo
 	return 0;
 }
 
+/*
+ * Of a wait without a stack the time that it was ready to run is told if it lasts long: to two ticks is as good
+ * then, and of the many that are short a look at the clock would be much of what they cost.
+ */
+static __always_inline __u64 time_of_waking(const struct pbp_off_thread *thread)
+{
+	__u32 ticks = (__u32)bpf_jiffies64() - thread->out_ticks;
+
+	if (thread->walked || thread->wait.flags & (PBP_WAIT_CERTAIN | PBP_WAIT_FOUND))
+		return bpf_ktime_get_ns();
+	return thread->out_ns + (ticks ? (__u64)(ticks - 1) * tick_ns : 0);
+}
+
 static __always_inline int on_waking_of(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct pbp_off_thread *thread = off_thread_at((void *)ctx->args[0]);
 
 	if (thread && !thread->woken_ns)
-		thread->woken_ns = bpf_ktime_get_ns();
+		thread->woken_ns = time_of_waking(thread);
 	return 0;
 }

@@ -282,7 +282,7 @@ struct pbp_off_thread {
 	__u32 kind;
 	__u32 walked;	  /* 0: wait.sample has an earlier stack */
 	__u32 found_tgid; /* not 0: its process, as user space put it in (PBP_WAIT_FOUND) */
-	__u32 reserved;
+	__u32 out_ticks;  /* if it was not walked: out_ns in ticks of the kernel's clock */
 	__u64 usual_ns[PBP_WAIT_KINDS]; /* that waits of a kind last; 0: there was none */
 	struct pbp_wait wait;
 };

@@ -196,6 +196,12 @@ static __u64 bpf_ktime_get_ns(void)
 	return host.now_ns += host.step_ns;
 }
 
+/* Ticks that are 1 ms apart. */
+static inline __u64 bpf_jiffies64(void)
+{
+	return host.now_ns / 1000000;
+}
+
 static inline long bpf_get_current_comm(void *to, __u32 size)
 {
 	strncpy(to, "worker", size);

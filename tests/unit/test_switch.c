@@ -359,6 +359,23 @@ Test(switch, long_among_short)
 	cr_expect_eq(sent.wait.extra_ns, 0);
 	cr_expect_eq(skipped_of(SYSCALL_FUTEX).count, 1);
 
+	budget()->window_ns = host.now_ns;
+	budget()->walk_every_ns = 200 * MS;
+	leave();
+	wake(&host.task);
+	host.now_ns += 60 * MS;
+	come_back(&host.task);
+	cr_expect_eq(sent.wait.ready_ns, 60 * MS, "woken in the tick that it left in");
+	budget()->window_ns = host.now_ns;
+	budget()->walk_every_ns = 200 * MS;
+	leave();
+	host.now_ns += 60 * MS;
+	wake(&host.task);
+	host.now_ns += 10 * MS;
+	come_back(&host.task);
+	cr_expect_eq(sent.sample.status, PBP_STATUS_NOT_WALKED);
+	cr_expect_eq(sent.wait.ready_ns, 11 * MS, "to a tick");
+
 	host.random = 0;
 	budget()->window_ns = host.now_ns;
 	budget()->walk_every_ns = 200 * MS;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "base/vec.h"
+#include "os/cpus.h"
 #include "os/kernel_types.h"
 #include "os/proc.h"
 #include "run/kernel_clock.h"
@@ -156,6 +157,7 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	skel->rodata->tell_execs = config->tell_execs;
 	skel->rodata->tell_moves = config->tell_moves;
 	bpf_program__set_autoload(skel->progs.on_move, config->tell_moves);
+	skel->rodata->tick_ns = cpus__tick_ns();
 	if (sampler->tick_hz)
 		skel->rodata->tick_stride = kernel_clock__stride(config->rate_hz);
 	if (config->follow)
