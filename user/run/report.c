@@ -77,8 +77,7 @@ static void format_targets(const struct report *report, struct buf *out)
 			  count == 1 ? "" : "es");
 }
 
-/* Did processes that were found end so soon that their CPU time is not known to the last? */
-static bool is_cpu_short(const struct report *report)
+bool report__is_cpu_short(const struct report *report)
 {
 	return report->followed && report->cpu_unknown;
 }
@@ -94,44 +93,16 @@ static void format_rate(const struct report *report, struct buf *out)
 	if (report->mode != ENGINE_OFFCPU && cpu_ns < 10000000)
 		buf__adds(out, "n/a given (too little CPU time to say)");
 	else if (report->mode != ENGINE_OFFCPU)
-		buf__addf(out, "%s%.1f given", is_cpu_short(report) ? "at most " : "",
+		buf__addf(out, "%s%.1f given", report__is_cpu_short(report) ? "at most " : "",
 			  report__on_cpu(report) * 1e9 / cpu_ns);
 	buf__addf(out, "; %s used %.3f s of CPU in %.2f s\n",
 		  report->process_count + report->past.pythons == 1 ? "the process" : "they", cpu_ns / 1e9,
 		  report->wall_ns / 1e9);
-	if (is_cpu_short(report))
+	if (report__is_cpu_short(report))
 		buf__addf(out,
 			  "             %" PRIu64
 			  " of them used more before ending, and it is not known how much\n",
 			  report->cpu_unknown);
-}
-
-/* Ticks that are missing, or too many, are told of if they are a part in four, and far beyond chance. */
-#define STEP_PART  4
-#define STEP_SIGMA 5
-
-static bool is_in_step(const struct report *report)
-{
-	uint64_t due = report__target_cpu_ns(report) / 1000 * report->rate_hz / 1000000;
-	uint64_t met = report__on_cpu(report), off = met > due ? met - due : due - met;
-
-	return STEP_PART * off > due && off * off > STEP_SIGMA * STEP_SIGMA * due && !is_cpu_short(report);
-}
-
-/* The kernel's tick meets what runs in step with it always or never. */
-static void format_clock(const struct report *report, struct buf *out)
-{
-	double due = report__target_cpu_ns(report) / 1e9 * report->rate_hz;
-
-	if (!report->tick_hz)
-		return;
-	buf__addf(out, "  clock      the kernel's tick, %u a second", report->tick_hz);
-	if (is_in_step(report))
-		buf__addf(out,
-			  "; it met %.0f%% of the CPU time: what runs in step with it has a wrong share; use "
-			  "--clock perf",
-			  100 * report__on_cpu(report) / due);
-	buf__adds(out, "\n");
 }
 
 /* "3 (2 ring buffer full, 1 stack no longer known)": a total and what it is made of. */
@@ -427,7 +398,7 @@ void report__format(const struct report *report, struct buf *out)
 	if (report->profile)
 		report_format_time(report, out);
 	format_rate(report, out);
-	format_clock(report, out);
+	report_format_clock(report, out);
 	format_state(report, out);
 	format_lines(report, out);
 	if (report->not_stopped)

@@ -83,6 +83,8 @@ void report__explain_empty(const struct report *report, struct buf *out);
  */
 void report__format_json(const struct report *report, struct buf *out);
 
+/* For report.c: a line if samples were taken at the kernel's tick. */
+void report_format_clock(const struct report *report, struct buf *out);
 /* For report.c and report_json.c: what a profile of time is made of. */
 void report_format_time_head(const struct report *report, struct buf *out);
 void report_format_time(const struct report *report, struct buf *out);
@@ -94,4 +96,6 @@ uint64_t report__without_python(const struct report *report);
 uint64_t report__not_python(const struct report *report);
 /* Samples on the CPU, those that were lost included. */
 uint64_t report__on_cpu(const struct report *report);
+/* Did processes that were found end so soon that their CPU time is not known to the last? */
+bool report__is_cpu_short(const struct report *report);
 uint64_t report__target_cpu_ns(const struct report *report);
