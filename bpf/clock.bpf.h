@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel's own tick as a clock: it comes in any case, so that nobody is interrupted for a sample. It is one
- * of many timers that expire. The kernel tells by which function, whose name is looked at until the tick's has
- * been met; unlike addresses in /proc/kallsyms, names are hidden from nobody who may load this.
+ * The kernel's own tick as a clock: it comes in any case, so that nobody is interrupted for a sample. It is
+ * one of many timers that expire. The kernel tells by which function, whose name is looked at until the
+ * tick's has been met; unlike addresses in /proc/kallsyms, names are hidden from nobody who may load this.
  */
 #pragma once
 
@@ -38,8 +38,8 @@ static __always_inline bool is_tick(__u64 function)
 }
 
 /*
- * Is this tick of a target a sample? One of each tick_stride is, at a place by chance, so that no rhythm of the
- * target falls in with it.
+ * Is this tick of a target a sample? One of each tick_stride is, at a place by chance, so that no rhythm of
+ * the target falls in with it.
  */
 static __always_inline bool is_due(void)
 {
@@ -63,8 +63,8 @@ static __always_inline bool is_due(void)
 }
 
 /*
- * No registers of what was interrupted are at hand, but those that the task has come from user space with: in a
- * system call they have its number.
+ * No registers of what was interrupted are at hand, but those that the task has come from user space with: in
+ * a system call they have its number.
  */
 static __always_inline bool is_in_syscall(struct task_struct *task)
 {

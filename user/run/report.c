@@ -238,8 +238,8 @@ static void format_cost(const struct report *report, struct buf *out)
 	if (report->max_frames)
 		buf__addf(out, ", %" PRIu64 " wake-up%s", report->wakeups, plural(report->wakeups));
 	if (report->tick_ns)
-		buf__addf(out, "; in the kernel %.2f us a tick, %" PRIu64 " ticks", report->tick_ns / 1e3,
-			  report->ticks);
+		buf__addf(out, "; in the kernel %.2f us a %s, %" PRIu64 " ticks", report->tick_ns / 1e3,
+			  report->tick_hz ? "tick or other timer" : "tick", report->ticks);
 	if (report->waits.switch_ns)
 		buf__addf(out, "; in the kernel %.2f us a switch", report->waits.switch_ns / 1e3);
 	buf__adds(out, "\n");
