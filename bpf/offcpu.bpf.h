@@ -169,8 +169,10 @@ static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
 		target = target_of(task);
 		thread = target && target->interpreters_head ? new_off_thread(key) : NULL;
 	}
+	if (!thread)
+		return;
 	budget = bpf_map_lookup_elem(&switch_budgets, &zero);
-	if (!thread || !budget)
+	if (!budget)
 		return;
 	now = now ?: bpf_ktime_get_ns();
 	begin_window(budget, now);
@@ -304,8 +306,8 @@ static __always_inline int on_switch_of(struct bpf_raw_tracepoint_args *ctx, boo
 }
 
 /*
- * Of a wait without a stack the time that it was ready to run is told if it lasts long: to two ticks is as good
- * then, and of the many that are short a look at the clock would be much of what they cost.
+ * Of a wait without a stack the time that it was ready to run is told if it lasts long: to two ticks is as
+ * good then, and of the many that are short a look at the clock would be much of what they cost.
  */
 static __always_inline __u64 time_of_waking(const struct pbp_off_thread *thread)
 {

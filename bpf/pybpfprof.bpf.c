@@ -314,8 +314,8 @@ int on_tick_empty(struct bpf_perf_event_data *ctx)
 }
 
 /*
- * A timer of the kernel expires. Not tp_btf, as in on_exec. The tick's runs with interrupts off, as a perf event's
- * does.
+ * A timer of the kernel expires. Not tp_btf, as in on_exec. The tick's runs with interrupts off, as a perf
+ * event's does.
  */
 static __always_inline int kernel_tick(struct bpf_raw_tracepoint_args *ctx, bool use_loop)
 {
