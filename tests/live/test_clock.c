@@ -108,14 +108,14 @@ LIVE_TEST(clock, in_step_with_the_tick)
 	if (by_readv())
 		cr_skip("it has a timer of its own");
 	target = start(python, "instep.py");
-	run = profile(target, .args = {"--clock=perf", "--function"});
+	run = profile(target, .signal = SIGUSR1, .args = {"--clock=perf", "--function"});
 	told = ask(target);
 	check(fabs(share_between(run) - share(told.used[0], told.used[1])) < 12,
 	      "%.1f %% between ticks by timers, in truth %.1f", share_between(run),
 	      share(told.used[0], told.used[1]));
 
 	target = start(python, "instep.py");
-	run = profile(target, .rate = tick_rate(), .min_samples = 50,
+	run = profile(target, .rate = tick_rate(), .min_samples = 50, .signal = SIGUSR1,
 		      .args = {"--clock=tick", "--function"});
 	told = ask(target);
 	check(fabs(share_between(run) - share(told.met[0], told.met[1])) < 20,

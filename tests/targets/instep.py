@@ -3,7 +3,7 @@
 
 between: from just after a tick until well before the next one. across: from before a tick until after it, nearly as
 long. Without names both, in turn. On SIGTERM or SIGINT "used BETWEEN ACROSS" is printed: seconds by the thread's own CPU
-clock, and "met BETWEEN ACROSS": how many ticks came while each ran.
+clock, and "met BETWEEN ACROSS": how often a tick came while each ran; both since the last SIGUSR1, or the start.
 
 Right profile: shares as `used`. One that is sampled at the tick has them as `met`: next to nothing of between.
 """
@@ -20,6 +20,11 @@ going = True
 def stop(signum, frame):
     global going
     going = False
+
+
+def forget(signum, frame):
+    for name in TIMES:
+        used[name] = met[name] = 0
 
 
 def between(end):
@@ -49,7 +54,7 @@ def work(name):
     tick, cpu = time.monotonic_ns() // TICK, time.thread_time()
     function(start + TICK * last // 100)
     used[name] += time.thread_time() - cpu
-    met[name] += time.monotonic_ns() // TICK - tick
+    met[name] += time.monotonic_ns() // TICK != tick
 
 
 def run(names):
@@ -60,6 +65,7 @@ def run(names):
 
 signal.signal(signal.SIGTERM, stop)
 signal.signal(signal.SIGINT, stop)
+signal.signal(signal.SIGUSR1, forget)
 used = dict.fromkeys(TIMES, 0)
 met = dict.fromkeys(TIMES, 0)
 print("ready", flush=True)
