@@ -15,11 +15,15 @@ const volatile __u32 follow_forks = 0; /* processes that targets start are targe
 /* ... and those are told of that no target has started, and so is new code in them */
 const volatile __u32 tell_execs = 0;
 const volatile __u32 tell_moves = 0; /* processes that are put into another cgroup are told of */
+const volatile __u32 tick_ns = 1000000; /* from one of the kernel's ticks to the next */
+const volatile __u32 tick_stride = 1; /* parts of a tick of the kernel to one sample (clock.bpf.h) */
 
 /* Written by user space, read here. */
 __u32 reader_idle = 0; /* the reader has stopped polling: wake it for the next record */
 __u32 cpu_ticks =
 	0; /* the timers on the CPUs are the ones that count, those on threads are on their way out */
+
+__u32 kernel_ticks = 0; /* those of the kernel's clock count */
 
 /* Written by own_pidns(), once. */
 __u32 pidns_level = 0; /* depth of the profiler's pid namespace: ids are sent as it numbers them */
@@ -38,6 +42,7 @@ __u64 off_thread_bits[PBP_ID_BITS / 64] = {};
 __u64 last_wakeup_ns = 0;
 __u32 birth_told = 0; /* a target has started a thread, and the reader knows */
 __u32 forks = 0;      /* number of processes that were followed */
+__u64 tick_function = 0;    /* of the timer that is the kernel's tick; 0: it has not been met yet */
 __u64 next_stranger_ns = 0; /* no process that is no target is told of before this time (look.bpf.h) */
 
 /* Wake-ups from the interrupt are paid by the target: at most 100 a second over all CPUs. */
@@ -225,18 +230,12 @@ struct {
 	__type(value, struct pbp_off_thread);
 } no_thread SEC(".maps");
 
-/* What walks at switches may cost on a CPU (offcpu.bpf.h). */
-struct switch_budget {
-	__u64 window_ns;     /* when the present window began */
-	__u64 spent_ns;	     /* on walks in it */
-	__u64 walk_every_ns; /* of time off the CPU one walk, where waits are short; 0: all are walked */
-};
-
+/* What walks at switches may cost on a CPU (offcpu.bpf.h). Read by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct switch_budget);
+	__type(value, struct pbp_switch_budget);
 } switch_budgets SEC(".maps");
 
 /* Waits that were not walked, by kind. Read by user space. */
@@ -246,6 +245,20 @@ struct {
 	__type(key, __u32);
 	__type(value, struct pbp_skipped);
 } skipped SEC(".maps");
+
+/* Which of the ticks that met a target are samples; in parts of a tick, from the beginning. */
+struct tick_pace {
+	__u64 seen;
+	__u64 next; /* the first one beyond this is */
+	__u64 end;  /* of the stride that `next` lies in; 0: there was none */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tick_pace);
+} tick_paces SEC(".maps");
 
 /* What user space wants looked at in a thread's tail. Written there, read here. */
 struct {

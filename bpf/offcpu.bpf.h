@@ -37,7 +37,7 @@ static __always_inline __u32 thread_key(struct task_struct *task, __u32 pid)
 	return pidns_level ? local_id(task) : pid;
 }
 
-static __always_inline void begin_window(struct switch_budget *budget, __u64 now)
+static __always_inline void begin_window(struct pbp_switch_budget *budget, __u64 now)
 {
 	if (now - budget->window_ns < BUDGET_WINDOW_NS)
 		return;
@@ -51,7 +51,7 @@ static __always_inline void begin_window(struct switch_budget *budget, __u64 now
 
 /* A walk has taken that long. Beyond the budget they become rarer, at once and further with each quarter of
  * it. */
-static __always_inline void spend_budget(struct switch_budget *budget, __u64 ns)
+static __always_inline void spend_budget(struct pbp_switch_budget *budget, __u64 ns)
 {
 	__u64 before = budget->spent_ns / (BUDGET_NS / 4);
 
@@ -147,10 +147,8 @@ static __always_inline struct pbp_off_thread *new_off_thread(__u32 key)
 static __always_inline const struct pbp_target *target_of(struct task_struct *task)
 {
 	__u32 tgid = pidns_level ? local_id(BPF_CORE_READ(task, group_leader)) : task->tgid;
-	const struct pbp_target *target;
 
-	target = has_bit(target_bits, tgid) ? bpf_map_lookup_elem(&targets, &tgid) : NULL;
-	return target && target->interpreters_head ? target : NULL;
+	return has_bit(target_bits, tgid) ? bpf_map_lookup_elem(&targets, &tgid) : NULL;
 }
 
 static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
@@ -160,7 +158,7 @@ static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
 	__u32 key = thread_key(task, task->pid), zero = 0;
 	struct pbp_off_thread *thread = off_thread_of(key);
 	const struct pbp_target *target = NULL;
-	struct switch_budget *budget;
+	struct pbp_switch_budget *budget;
 
 	if (state & TASK_DEAD) {
 		if (thread)
@@ -169,10 +167,12 @@ static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
 	}
 	if (!thread) {
 		target = target_of(task);
-		thread = target ? new_off_thread(key) : NULL;
+		thread = target && target->interpreters_head ? new_off_thread(key) : NULL;
 	}
+	if (!thread)
+		return;
 	budget = bpf_map_lookup_elem(&switch_budgets, &zero);
-	if (!thread || !budget)
+	if (!budget)
 		return;
 	now = now ?: bpf_ktime_get_ns();
 	begin_window(budget, now);
@@ -184,10 +184,19 @@ static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
 	thread->wait.out_ns = now;
 	if (is_walked(thread, budget->walk_every_ns)) {
 		target = target ?: target_of(task);
-		if (!target)
-			return; /* it has become another program */
-		walk_switched(thread, target, task, use_loop);
-		spend_budget(budget, bpf_ktime_get_ns() - now);
+		if (!target) { /* ... any more */
+			bpf_map_delete_elem(&off_threads, &key);
+			return;
+		}
+		/* User space may be looking at it anew: then its time is told without a stack. */
+		if (target->interpreters_head) {
+			walk_switched(thread, target, task, use_loop);
+			spend_budget(budget, bpf_ktime_get_ns() - now);
+		}
+	}
+	if (!thread->walked) {
+		thread->out_ticks = bpf_jiffies64();
+		budget->unwalked_ns = now;
 	}
 	thread->out_ns = now;
 }
@@ -296,11 +305,24 @@ static __always_inline int on_switch_of(struct bpf_raw_tracepoint_args *ctx, boo
 	return 0;
 }
 
+/*
+ * Of a wait without a stack the time that it was ready to run is told if it lasts long: to two ticks is as
+ * good then, and of the many that are short a look at the clock would be much of what they cost.
+ */
+static __always_inline __u64 time_of_waking(const struct pbp_off_thread *thread)
+{
+	__u32 ticks = (__u32)bpf_jiffies64() - thread->out_ticks;
+
+	if (thread->walked || thread->wait.flags & (PBP_WAIT_CERTAIN | PBP_WAIT_FOUND))
+		return bpf_ktime_get_ns();
+	return thread->out_ns + (ticks ? (__u64)(ticks - 1) * tick_ns : 0);
+}
+
 static __always_inline int on_waking_of(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct pbp_off_thread *thread = off_thread_at((void *)ctx->args[0]);
 
 	if (thread && !thread->woken_ns)
-		thread->woken_ns = bpf_ktime_get_ns();
+		thread->woken_ns = time_of_waking(thread);
 	return 0;
 }

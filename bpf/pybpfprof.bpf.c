@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * START HERE (kernel side). on_tick runs in the timer interrupt of a target's thread: it finds the thread's
- * Python state (tstate.bpf.h), walks its frames (walk.bpf.h) and sends a sample (emit.bpf.h). on_exec tells
- * when a target becomes another program, on_new_task when it starts a thread or a process, on_end when it
- * ends, on_move when any process is put into another cgroup; look.bpf.h, when what is no Python may have
- * become one. Everything the target owns is only read, and all of it is taken for hostile.
+ * Python state (tstate.bpf.h), walks its frames (walk.bpf.h) and sends a sample (emit.bpf.h). on_kernel_tick
+ * does so at the kernel's own tick (clock.bpf.h). on_exec tells when a target becomes another program,
+ * on_new_task when it starts a thread or a process, on_end when it ends, on_move when any process is put into
+ * another cgroup; look.bpf.h, when what is no Python may have become one. Everything the target owns is only
+ * read, and all of it is taken for hostile.
  */
 #ifdef __bpf__
 #include "vmlinux.h"
@@ -22,6 +23,7 @@
 #include "activity.bpf.h"
 #include "emit.bpf.h"
 #include "look.bpf.h"
+#include "clock.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -262,9 +264,8 @@ static __always_inline bool take_sample(struct pbp_sample *sample, const struct 
 	return take_stack(sample, target, scratch, use_loop, urgent);
 }
 
-static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
+static __always_inline int tick(struct task_struct *task, bool in_kernel, bool is_thinned, bool use_loop)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct scratch *scratch = bpf_map_lookup_elem(&scratch_memory, &cpu);
 	struct pbp_target *target;
@@ -272,7 +273,7 @@ static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
 	bool urgent = false;
 	__u32 tgid;
 
-	if (!scratch || skip_tick(ctx))
+	if (!scratch)
 		return 0;
 	sample = &scratch->sample;
 	__builtin_memset(sample, 0, sizeof(*sample));
@@ -282,33 +283,73 @@ static __always_inline int tick(struct bpf_perf_event_data *ctx, bool use_loop)
 	target = bpf_map_lookup_elem(&targets, &tgid);
 	if (!target || !target->interpreters_head)
 		tell_new_code(task, tgid, target);
-	if (!target)
+	if (!target || (is_thinned && !is_due()))
 		return 0;
 	scratch->target = *target;
 	count(PBP_COUNTER_TICKS);
-	if (!(ctx->regs.cs & 3))
+	if (in_kernel)
 		sample->flags |= PBP_SAMPLE_KERNEL;
 	if (take_sample(sample, &scratch->target, scratch, task, use_loop, &urgent))
 		send_sample(sample, urgent);
 	return 0;
 }
 
+static __always_inline int timer_tick(struct bpf_perf_event_data *ctx, bool use_loop)
+{
+	if (skip_tick(ctx))
+		return 0;
+	return tick(bpf_get_current_task_btf(), !(ctx->regs.cs & 3), false, use_loop);
+}
+
 SEC("?perf_event")
 int on_tick(struct bpf_perf_event_data *ctx)
 {
-	return tick(ctx, true);
+	return timer_tick(ctx, true);
 }
 
 /* For kernels without bpf_loop. */
 SEC("?perf_event")
 int on_tick_bounded(struct bpf_perf_event_data *ctx)
 {
-	return tick(ctx, false);
+	return timer_tick(ctx, false);
 }
 
 /* What any sampler pays: the same event with nothing done. For scripts/bench. */
 SEC("?perf_event")
 int on_tick_empty(struct bpf_perf_event_data *ctx)
+{
+	return 0;
+}
+
+/*
+ * A timer of the kernel expires. Not tp_btf, as in on_exec. The tick's runs with interrupts off, as a perf
+ * event's does.
+ */
+static __always_inline int kernel_tick(struct bpf_raw_tracepoint_args *ctx, bool use_loop)
+{
+	struct hrtimer *timer = (void *)ctx->args[0];
+	struct task_struct *task;
+
+	if (!is_tick((__u64)BPF_CORE_READ(timer, function)) || !kernel_ticks)
+		return 0;
+	task = bpf_get_current_task_btf();
+	return tick(task, is_in_syscall(task), true, use_loop);
+}
+
+SEC("?raw_tp/hrtimer_expire_entry")
+int on_kernel_tick(struct bpf_raw_tracepoint_args *ctx)
+{
+	return kernel_tick(ctx, true);
+}
+
+SEC("?raw_tp/hrtimer_expire_entry")
+int on_kernel_tick_bounded(struct bpf_raw_tracepoint_args *ctx)
+{
+	return kernel_tick(ctx, false);
+}
+
+SEC("?raw_tp/hrtimer_expire_entry")
+int on_kernel_tick_empty(void *ctx)
 {
 	return 0;
 }

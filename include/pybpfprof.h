@@ -304,13 +304,21 @@ struct pbp_off_thread {
 	__u32 kind;
 	__u32 walked;	  /* 0: wait.sample has an earlier stack */
 	__u32 found_tgid; /* not 0: its process, as user space put it in (PBP_WAIT_FOUND) */
-	__u32 reserved;
+	__u32 out_ticks;  /* if it was not walked: out_ns in ticks of the kernel's clock */
 	__u64 usual_ns[PBP_WAIT_KINDS]; /* that waits of a kind last; 0: there was none */
 	struct pbp_wait wait;
 };
 
 /* Sets of ids, by the last bits (bpf/maps.bpf.h). */
 #define PBP_ID_BITS 65536
+
+/* Of a CPU. */
+struct pbp_switch_budget {
+	__u64 window_ns;     /* when the present window began */
+	__u64 spent_ns;	     /* on walks in it */
+	__u64 walk_every_ns; /* of time off the CPU one walk, where waits are short; 0: all are walked */
+	__u64 unwalked_ns;   /* when a thread last left without a walk */
+};
 
 /* Waits that were not walked and are not told of. */
 struct pbp_skipped {

@@ -42,6 +42,7 @@ enum {
 	OPTION_NO_GC,
 	OPTION_MAIN_THREAD,
 	OPTION_THREAD,
+	OPTION_CLOCK,
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -57,6 +58,7 @@ static const struct option LONG_OPTIONS[] = {
 	{"container", required_argument, NULL, OPTION_CONTAINER},
 	{"mode", required_argument, NULL, OPTION_MODE},
 	{"idle", required_argument, NULL, OPTION_IDLE},
+	{"clock", required_argument, NULL, OPTION_CLOCK},
 	{"duration", required_argument, NULL, 'd'},
 	{"rate", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
@@ -135,6 +137,10 @@ static int take_option(struct options *options, int option, const char *value, c
 		return options->session.hide_idle || !strcmp(value, "show")
 			       ? 0
 			       : bad_value("--idle", value, "hide or show");
+	case OPTION_CLOCK:
+		return parse_sample_clock(value, &options->session.clock)
+			       ? bad_value("--clock", value, "perf or tick")
+			       : 0;
 	case OPTION_BY:
 		return parse_by(value, &options->session.by)
 			       ? bad_value("--by", value, "process, container or merged")
@@ -340,6 +346,10 @@ static int check_engine(const struct options *options)
 			options->session.blocking ? "--blocking" : "--frame-marker");
 		return -EINVAL;
 	}
+	if (options->session.clock == SAMPLER_TICK && options->session.engine == ENGINE_READV)
+		return refuse("--clock tick: only with the bpf engine; readv has a timer of its own");
+	if (options->session.clock == SAMPLER_TICK && options->session.mode == ENGINE_OFFCPU)
+		return refuse("--clock: --mode offcpu is not sampled");
 	if (options->session.engine == ENGINE_READV || options->session.rate_hz <= ENGINE_BPF_RATE_MAX)
 		return 0;
 	log_err("-r %u: a rate of at most %dk, or with --engine=readv %dk", options->session.rate_hz,

@@ -150,6 +150,15 @@ int parse_mode(const char *text, enum engine_mode *out)
 	return index < 0 ? index : 0;
 }
 
+int parse_sample_clock(const char *text, enum sampler_clock *out)
+{
+	static const char *const names[] = {[SAMPLER_PERF] = "perf", [SAMPLER_TICK] = "tick"};
+	int index = parse_word(text, names, ARRAY_SIZE(names));
+
+	*out = index < 0 ? SAMPLER_PERF : (enum sampler_clock)index;
+	return index < 0 ? index : 0;
+}
+
 int parse_by(const char *text, enum session_by *out)
 {
 	static const char *const names[] = {[SESSION_BY_DEFAULT] = "",

@@ -13,6 +13,7 @@ int parse_pids(struct options *options, const char *text);
 int parse_program(const char *text, enum sampler_program *out);
 int parse_engine(const char *text, enum engine_kind *out);
 int parse_mode(const char *text, enum engine_mode *out);
+int parse_sample_clock(const char *text, enum sampler_clock *out);
 int parse_by(const char *text, enum session_by *out);
 /* "100M", "10m": capital letters are bytes, small ones (but k) are times. */
 int parse_rotation(const char *text, struct record_rotation *out);

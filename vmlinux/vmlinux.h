@@ -130,6 +130,10 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
+struct hrtimer {
+	void *function; /* called when it expires */
+};
+
 struct perf_event {
 	int cpu; /* -1 for an event on a task, else the CPU it ticks on */
 };

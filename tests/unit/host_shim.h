@@ -12,6 +12,7 @@
 #include "pybpfprof.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -88,6 +89,9 @@ struct task_struct {
 struct perf_event {
 	int cpu;
 };
+struct hrtimer {
+	const char *function; /* its name stands for it */
+};
 /* What a task had in its registers when it entered the kernel. */
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
@@ -131,6 +135,7 @@ static struct {
 	struct pid task_ids;
 	struct pt_regs registers;
 	__u32 random; /* the next one */
+	__u32 names;  /* of functions that were asked for */
 	__u64 now_ns, step_ns; /* the clock moves on by step_ns with each look at it */
 	__u64 fault_start, fault_end; /* memory that is there, but not resident */
 	__u64 reads, read_bytes;      /* of user memory */
@@ -191,10 +196,23 @@ static __u64 bpf_ktime_get_ns(void)
 	return host.now_ns += host.step_ns;
 }
 
+/* Ticks that are 1 ms apart. */
+static inline __u64 bpf_jiffies64(void)
+{
+	return host.now_ns / 1000000;
+}
+
 static inline long bpf_get_current_comm(void *to, __u32 size)
 {
 	strncpy(to, "worker", size);
 	return 0;
+}
+
+/* Of "%ps" only. */
+static inline long bpf_snprintf(char *to, __u32 size, const char *format, const __u64 *values, __u32 bytes)
+{
+	host.names++;
+	return snprintf(to, size, "%s", (const char *)(uintptr_t)*values);
 }
 
 #define bpf_loop(turns, step, context, flags)                                                                \

@@ -54,3 +54,29 @@ Test(cpus, of_this_machine)
 		count += online[i];
 	cr_expect_eq(count, sysconf(_SC_NPROCESSORS_ONLN));
 }
+
+static void expect_tickless(const char *text, const char *want)
+{
+	char list[16];
+
+	cpus__parse_tickless(text, list, sizeof(list));
+	cr_expect_str_eq(list, want, "%s: %s", text, list);
+}
+
+/* What the kernel writes where there are none differs. */
+Test(cpus, tickless)
+{
+	expect_tickless("1-3,7\n", "1-3,7");
+	expect_tickless("\n", "");
+	expect_tickless("", "");
+	expect_tickless(" (null)\n", "");
+	expect_tickless("(null)\n", "");
+	expect_tickless("1,3,5,7,9,11,13,15,17,19\n", "1,3,5,7,9,11,13");
+}
+
+Test(cpus, tick)
+{
+	uint64_t ns = cpus__tick_ns();
+
+	cr_expect(ns >= 900000 && ns <= 10000000, "%llu ns", (unsigned long long)ns);
+}

@@ -67,6 +67,20 @@ Test(options, defaults)
 	cr_expect_eq(options.outputs.len, 0);
 }
 
+Test(options, clocks)
+{
+	expect_good("-p 1");
+	cr_expect_eq(options.session.clock, SAMPLER_PERF);
+	expect_good("-p 1 --clock tick --mode wall --engine bpf");
+	cr_expect_eq(options.session.clock, SAMPLER_TICK);
+	expect_good("-p 1 --clock=perf --engine readv");
+	cr_expect_eq(options.session.clock, SAMPLER_PERF);
+	expect_bad("-p 1 --clock tick --engine readv");
+	expect_bad("-p 1 --clock tick --mode offcpu");
+	expect_bad("-p 1 --clock ticks");
+	expect_bad("-p 1 --clock");
+}
+
 Test(options, modes)
 {
 	expect_good("-p 1");

@@ -126,6 +126,29 @@ Test(report, whose_collection_is_not_known)
 	processes[0] = (struct process){0};
 }
 
+/* At the kernel's tick: what it has met is told if that cannot be by chance. */
+Test(report, clock)
+{
+	report.counts.samples = report.counts.in_kernel = 371;
+	expect_part("  clock ", false);
+	report.tick_hz = 250;
+	expect_part("\n  clock      the kernel's tick, 250 a second; it met 75% of the CPU time: what runs in step "
+		    "with it has a wrong share; use --clock perf\n",
+		    true);
+	expect_part("100.0% in system calls\n", true);
+	report.counts.samples = 372;
+	expect_part("\n  clock      the kernel's tick, 250 a second\n", true);
+	report.counts.samples = 619;
+	expect_part("it met 125% of", true);
+	report.counts.samples = 618;
+	expect_part("it met ", false);
+	report.counts.samples = 0;
+	processes[0].cpu_end_ns = 200000000;
+	expect_part("it met ", false);
+	processes[0].cpu_end_ns = 300000000;
+	expect_part("it met 0% of", true);
+}
+
 Test(report, lines_under_the_jit)
 {
 	report.counts.samples = 495;
@@ -351,6 +374,11 @@ Test(report, busy_process_without_samples)
 		explain(),
 		"no samples: 2 processes used 6.000000 s of CPU in 10.04 s, so there should be some: "
 		"this is a fault of the profiler or the kernel");
+	report.tick_hz = 250;
+	cr_expect_str_eq(explain(),
+			 "no samples: 2 processes used 6.000000 s of CPU in 10.04 s; the kernel's ticks have met "
+			 "none of it, so that it is in step with them: use --clock perf");
+	report.tick_hz = 0;
 	/* Some ticks may come late, or fall where no thread is to be seen. */
 	processes[0].cpu_end_ns = 30000000;
 	processes[1].cpu_end_ns = 0;

@@ -78,7 +78,7 @@ static struct pbp_skipped skipped_of(__s32 syscall)
 	return *bpf_map_lookup_elem(&skipped, &kind);
 }
 
-static struct switch_budget *budget(void)
+static struct pbp_switch_budget *budget(void)
 {
 	__u32 zero = 0;
 
@@ -186,6 +186,52 @@ Test(switch, none_of_ours)
 	cr_expect_null(bpf_map_lookup_elem(&off_threads, &key), "it has ended");
 	come_back(&host.task);
 	cr_expect_eq(sent.waits, 0);
+	image__free(&image);
+}
+
+/* User space finds out anew what the process is: what it waits for meanwhile is told without a stack. */
+Test(switch, looked_at_anew)
+{
+	__u32 tgid = 4711, key = 4712;
+
+	start_waiting();
+	wait_for(MS);
+	cr_assert_eq(sent.waits, 1);
+	bpf_map_lookup_elem(&targets, &tgid)->interpreters_head = 0;
+	wait_for(3 * MS);
+	cr_assert_eq(sent.waits, 2);
+	cr_expect_eq(sent.wait.duration_ns, 3 * MS);
+	cr_expect_eq(sent.sample.status, PBP_STATUS_NOT_WALKED);
+	cr_expect(sent.sample.stack_id == 0 && sent.sample.tgid == 4711 && sent.sample.tid == 4712);
+	cr_expect_eq(sent.wait.syscall, SYSCALL_FUTEX);
+	leave();
+	set_target();
+	host.now_ns += 2 * MS;
+	come_back(&host.task);
+	cr_assert_eq(sent.waits, 3, "known again before it is over");
+	cr_expect_eq(sent.wait.duration_ns, 2 * MS);
+	wait_for(MS);
+	expect_whole("known again");
+
+	bpf_map_delete_elem(&targets, &tgid);
+	wait_for(MS);
+	cr_expect_eq(sent.waits, 4, "no target any more");
+	cr_expect_null(bpf_map_lookup_elem(&off_threads, &key));
+	image__free(&image);
+}
+
+/* When there was one that user space may have to read is told. */
+Test(switch, unwalked)
+{
+	start_waiting();
+	wait_for(10000);
+	cr_expect_eq(budget()->unwalked_ns, 0);
+	budget()->window_ns = host.now_ns;
+	budget()->walk_every_ns = 1000000;
+	host.random = 0xffffffff;
+	leave();
+	cr_expect_eq(budget()->unwalked_ns, host.now_ns, "while it lasts");
+	come_back(&host.task);
 	image__free(&image);
 }
 
@@ -312,6 +358,23 @@ Test(switch, long_among_short)
 	cr_expect_eq(sent.wait.duration_ns, 50 * MS);
 	cr_expect_eq(sent.wait.extra_ns, 0);
 	cr_expect_eq(skipped_of(SYSCALL_FUTEX).count, 1);
+
+	budget()->window_ns = host.now_ns;
+	budget()->walk_every_ns = 200 * MS;
+	leave();
+	wake(&host.task);
+	host.now_ns += 60 * MS;
+	come_back(&host.task);
+	cr_expect_eq(sent.wait.ready_ns, 60 * MS, "woken in the tick that it left in");
+	budget()->window_ns = host.now_ns;
+	budget()->walk_every_ns = 200 * MS;
+	leave();
+	host.now_ns += 60 * MS;
+	wake(&host.task);
+	host.now_ns += 10 * MS;
+	come_back(&host.task);
+	cr_expect_eq(sent.sample.status, PBP_STATUS_NOT_WALKED);
+	cr_expect_eq(sent.wait.ready_ns, 11 * MS, "to a tick");
 
 	host.random = 0;
 	budget()->window_ns = host.now_ns;

@@ -282,6 +282,98 @@ Test(tick, state_of_the_sample)
 	}
 }
 
+/* ---- at the kernel's own tick ---- */
+
+static bool expire(const char *function, bool use_loop)
+{
+	struct hrtimer timer = {.function = function};
+	struct {
+		__u64 args[4];
+	} context = {{(uintptr_t)&timer}};
+
+	host_forget_records();
+	memset(&sent, 0, sizeof(sent));
+	if (use_loop)
+		on_kernel_tick((void *)&context);
+	else
+		on_kernel_tick_bounded((void *)&context);
+	for (size_t i = 0; i < host.records.len; i++)
+		take_record(&host.records.items[i]);
+	return sent.sample_size;
+}
+
+/* Told by its name, once; then it is known by its address. */
+Test(tick, kernel_tick)
+{
+	static const struct {
+		const char *name;
+		bool is_tick;
+	} names[] = {{"tick_nohz_handler", true},	    {"tick_sched_timer", true},
+		     {"tick_nohz_handler.llvm.77", true},   {"tick_nohz_handler2", false},
+		     {"tick_nohz_handle", false},	    {"hrtimer_wakeup", false},
+		     {"perf_swevent_hrtimer", false},	    {"", false},
+		     {"my_tick_sched_timer", false}};
+
+	start(14);
+	push_ordinary();
+	host_set_knob(&tick_stride, TICK_ONE);
+	kernel_ticks = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		tick_function = 0;
+		cr_expect_eq(expire(names[i].name, i % 2), names[i].is_tick, "%s", names[i].name);
+	}
+	tick_function = 0;
+	host.names = 0;
+	host.registers.orig_ax = -1;
+	forget_sent();
+	cr_assert(expire("tick_nohz_handler", true));
+	expect_whole("at the kernel's tick");
+	cr_expect_not(sent.sample.flags & PBP_SAMPLE_KERNEL);
+	host.registers.orig_ax = 0;
+	cr_assert(expire((const char *)(uintptr_t)tick_function, true));
+	cr_expect(sent.sample.flags & PBP_SAMPLE_KERNEL, "in a system call");
+	cr_expect_not(expire("hrtimer_wakeup", true));
+	cr_expect_eq(host.names, 1);
+	kernel_ticks = 0;
+	cr_expect_not(expire((const char *)(uintptr_t)tick_function, true), "before the run, and after it");
+	image__free(&image);
+}
+
+/* One of so many, in the mean and never two strides apart, wherever chance puts them. */
+Test(tick, kernel_ticks_thinned_out)
+{
+	static const struct {
+		__u32 stride, random;
+		int ticks, samples;
+	} cases[] = {{TICK_ONE, 0, 100, 100},
+		     {TICK_ONE, ~0u, 100, 100},
+		     {5 * TICK_ONE / 2, 0, 100, 40},
+		     {5 * TICK_ONE / 2, ~0u, 100, 40},
+		     {10 * TICK_ONE, 0x80000000, 100, 10},
+		     {10 * TICK_ONE, ~0u, 9, 0},
+		     {10 * TICK_ONE, 0, 9, 1}};
+	const char *name = "tick_sched_timer";
+
+	start(14);
+	push_ordinary();
+	kernel_ticks = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int samples = 0;
+		__u32 zero = 0;
+
+		host_set_knob(&tick_stride, cases[i].stride);
+		*bpf_map_lookup_elem(&tick_paces, &zero) = (struct tick_pace){0};
+		host.random = cases[i].random;
+		for (int turn = 0; turn < cases[i].ticks; turn++)
+			samples += expire(name, true);
+		cr_expect_eq(samples, cases[i].samples, "case %zu: %d samples", i, samples);
+	}
+	host.task.tgid = 99; /* no target: its ticks are not counted */
+	for (int turn = 0; turn < 100; turn++)
+		cr_expect_not(expire(name, true));
+	image__free(&image);
+}
+
 /* ---- what is sent ---- */
 
 Test(tick, code_objects)

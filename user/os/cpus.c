@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 void cpus__parse(const char *list, bool *online, size_t count)
@@ -69,4 +71,27 @@ size_t cpus__end(void)
 	char list[4096];
 
 	return read_list("/sys/devices/system/cpu/possible", list, sizeof(list)) ? 0 : cpus__end_of(list);
+}
+
+/* The coarse clocks go on at each tick. */
+uint64_t cpus__tick_ns(void)
+{
+	struct timespec step;
+
+	return clock_getres(CLOCK_MONOTONIC_COARSE, &step) ? 0 : step.tv_sec * 1000000000ull + step.tv_nsec;
+}
+
+void cpus__parse_tickless(const char *text, char *list, size_t size)
+{
+	snprintf(list, size, "%.*s", (int)strspn(text, "0123456789,-"), text);
+}
+
+/* Without such CPUs the file is not there, empty, or says " (null)". */
+void cpus__tickless(char *list, size_t size)
+{
+	char text[4096];
+
+	if (read_list("/sys/devices/system/cpu/nohz_full", text, sizeof(text)))
+		text[0] = '\0';
+	cpus__parse_tickless(text, list, size);
 }

@@ -26,6 +26,7 @@ static int open_sampler(struct engine *engine, const struct engine_config *confi
 	struct sampler_config sampler_config = {.rate_hz = config->rate_hz,
 						.max_frames = config->kernel_frames,
 						.program = config->program,
+						.clock = config->clock,
 						.no_ticks = config->mode == ENGINE_OFFCPU,
 						.switches = config->mode != ENGINE_CPU,
 						.want_names = config->want_names,
@@ -77,7 +78,7 @@ int engine__open(struct engine *engine, const struct engine_config *config, char
 	snprintf(reason, reason_size, "%s", "");
 	if (config->kind != ENGINE_READV) {
 		err = open_sampler(engine, config, reason, reason_size);
-		if (!err || config->kind == ENGINE_BPF)
+		if (!err || config->kind == ENGINE_BPF || config->clock == SAMPLER_TICK)
 			return err;
 	}
 	err = open_poller(engine, config);

@@ -32,6 +32,7 @@ struct engine_config {
 	uint32_t rate_hz;
 	uint32_t kernel_frames; /* BPF: frames walked in the kernel at most; 0 = from the rate */
 	enum sampler_program program;
+	enum sampler_clock clock; /* BPF; the kernel's is for that engine only */
 	bool want_names;
 	bool want_exceptions; /* samples tell whether one is being handled */
 	bool measure;

@@ -80,8 +80,7 @@ static void format_targets(const struct report *report, struct buf *out)
 			  count == 1 ? "" : "es");
 }
 
-/* Did processes that were found end so soon that their CPU time is not known to the last? */
-static bool is_cpu_short(const struct report *report)
+bool report__is_cpu_short(const struct report *report)
 {
 	return report->followed && report->cpu_unknown;
 }
@@ -97,12 +96,12 @@ static void format_rate(const struct report *report, struct buf *out)
 	if (report->mode != ENGINE_OFFCPU && cpu_ns < 10000000)
 		buf__adds(out, "n/a given (too little CPU time to say)");
 	else if (report->mode != ENGINE_OFFCPU)
-		buf__addf(out, "%s%.1f given", is_cpu_short(report) ? "at most " : "",
+		buf__addf(out, "%s%.1f given", report__is_cpu_short(report) ? "at most " : "",
 			  report__on_cpu(report) * 1e9 / cpu_ns);
 	buf__addf(out, "; %s used %.3f s of CPU in %.2f s\n",
 		  report->process_count + report->past.pythons == 1 ? "the process" : "they", cpu_ns / 1e9,
 		  report->wall_ns / 1e9);
-	if (is_cpu_short(report))
+	if (report__is_cpu_short(report))
 		buf__addf(out,
 			  "             %" PRIu64
 			  " of them used more before ending, and it is not known how much\n",
@@ -230,7 +229,8 @@ static void format_state(const struct report *report, struct buf *out)
 	if (report->only_exceptions)
 		buf__addf(out, ", %.1f%% handling one", percent(counts->handling, samples));
 	if (report->knows_kernel)
-		buf__addf(out, ", %.1f%% in the kernel", percent(counts->in_kernel, samples));
+		buf__addf(out, ", %.1f%% in %s", percent(counts->in_kernel, samples),
+			  report->tick_hz ? "system calls" : "the kernel");
 	buf__adds(out, "\n");
 }
 
@@ -255,8 +255,8 @@ static void format_cost(const struct report *report, struct buf *out)
 	if (report->max_frames)
 		buf__addf(out, ", %" PRIu64 " wake-up%s", report->wakeups, plural(report->wakeups));
 	if (report->tick_ns)
-		buf__addf(out, "; in the kernel %.2f us a tick, %" PRIu64 " ticks", report->tick_ns / 1e3,
-			  report->ticks);
+		buf__addf(out, "; in the kernel %.2f us a %s, %" PRIu64 " ticks", report->tick_ns / 1e3,
+			  report->tick_hz ? "tick or other timer" : "tick", report->ticks);
 	if (report->waits.switch_ns)
 		buf__addf(out, "; in the kernel %.2f us a switch", report->waits.switch_ns / 1e3);
 	buf__adds(out, "\n");
@@ -416,6 +416,7 @@ void report__format(const struct report *report, struct buf *out)
 	if (report->profile)
 		report_format_time(report, out);
 	format_rate(report, out);
+	report_format_clock(report, out);
 	format_state(report, out);
 	format_lines(report, out);
 	if (report->not_stopped)
@@ -537,6 +538,9 @@ void report__explain_empty(const struct report *report, struct buf *out)
 	if (cpu_ns * report->rate_hz / 1000000000ull < PERIODS_SURE)
 		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it",
 			  1000.0 / report->rate_hz);
+	else if (report->tick_hz)
+		buf__adds(out, "; the kernel's ticks have met none of it, so that it is in step with them: use "
+			       "--clock perf");
 	else
 		buf__adds(out, ", so there should be some: this is a fault of the profiler or the kernel");
 }

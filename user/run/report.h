@@ -62,6 +62,7 @@ struct report {
 	uint64_t not_stopped;	/* samples of threads that were to be stopped and could not be */
 	uint64_t lines_unknown; /* samples with a caller whose line could not be told */
 	uint32_t rate_hz;
+	uint32_t tick_hz;    /* rate of the kernel's ticks, if samples are taken at them; else 0 */
 	uint32_t max_frames; /* that the kernel side walks; 0 = there is none */
 	uint64_t wakeups;
 	uint64_t wall_ns;
@@ -83,6 +84,8 @@ void report__explain_empty(const struct report *report, struct buf *out);
  */
 void report__format_json(const struct report *report, struct buf *out);
 
+/* For report.c: a line if samples were taken at the kernel's tick. */
+void report_format_clock(const struct report *report, struct buf *out);
 /* For report.c and report_json.c: what a profile of time is made of. */
 void report_format_time_head(const struct report *report, struct buf *out);
 void report_format_time(const struct report *report, struct buf *out);
@@ -103,4 +106,6 @@ uint64_t report__without_python(const struct report *report);
 uint64_t report__not_python(const struct report *report);
 /* Samples on the CPU, those that were lost included. */
 uint64_t report__on_cpu(const struct report *report);
+/* Did processes that were found end so soon that their CPU time is not known to the last? */
+bool report__is_cpu_short(const struct report *report);
 uint64_t report__target_cpu_ns(const struct report *report);

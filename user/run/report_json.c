@@ -211,6 +211,8 @@ void report__format_json(const struct report *report, struct buf *out)
 			  report__on_cpu(report) * 1e9 / cpu_ns);
 	else
 		buf__adds(out, ", \"rate_given_hz\": null");
+	if (report->tick_hz)
+		add_number(out, "kernel_ticks_hz", report->tick_hz);
 	if (report->profile)
 		report_format_time_json(report, out);
 	else

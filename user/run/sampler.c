@@ -8,8 +8,10 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "base/vec.h"
+#include "os/cpus.h"
 #include "os/kernel_types.h"
 #include "os/proc.h"
+#include "run/kernel_clock.h"
 #include "run/timers.h"
 
 #include <errno.h>
@@ -36,7 +38,7 @@
 
 /* What vmlinux/vmlinux.h has CO-RE relocate. */
 static const char *const KERNEL_TYPES[] = {"pid", "thread_struct", "task_struct", "perf_event",
-					  "mm_struct", "sched_entity", "signal_struct"};
+					  "mm_struct", "sched_entity", "signal_struct", "hrtimer"};
 
 struct sampler {
 	struct pybpfprof_bpf *skel;
@@ -44,6 +46,7 @@ struct sampler {
 	struct bpf_program *program;	    /* of ticks; NULL: there are none */
 	struct bpf_program *switch_program; /* the same of switches */
 	struct timers timers;
+	uint32_t tick_hz; /* of the kernel's own clock, if that is used; else 0 */
 	int cpus; /* that there can be */
 	uint64_t clock_ahead_ns; /* what our clock has more than the kernel side's, modulo 2^64 */
 	int stats_fd;	   /* while it is open the kernel times BPF programs; -1 = not measured */
@@ -130,9 +133,14 @@ static void choose_programs(struct sampler *sampler, const struct sampler_config
 		choose_switch_program(sampler, wanted, config->follow);
 	if (config->no_ticks)
 		return;
-	sampler->program = wanted == SAMPLER_WALK      ? skel->progs.on_tick
-			   : wanted == SAMPLER_BOUNDED ? skel->progs.on_tick_bounded
-						       : skel->progs.on_tick_empty;
+	if (sampler->tick_hz)
+		sampler->program = wanted == SAMPLER_WALK      ? skel->progs.on_kernel_tick
+				   : wanted == SAMPLER_BOUNDED ? skel->progs.on_kernel_tick_bounded
+							       : skel->progs.on_kernel_tick_empty;
+	else
+		sampler->program = wanted == SAMPLER_WALK      ? skel->progs.on_tick
+				   : wanted == SAMPLER_BOUNDED ? skel->progs.on_tick_bounded
+							       : skel->progs.on_tick_empty;
 	bpf_program__set_autoload(sampler->program, true);
 }
 
@@ -150,6 +158,9 @@ static void set_knobs(struct sampler *sampler, const struct sampler_config *conf
 	skel->rodata->tell_execs = config->tell_execs;
 	skel->rodata->tell_moves = config->tell_moves;
 	bpf_program__set_autoload(skel->progs.on_move, config->tell_moves);
+	skel->rodata->tick_ns = cpus__tick_ns();
+	if (sampler->tick_hz)
+		skel->rodata->tick_stride = kernel_clock__stride(config->rate_hz);
 	if (config->follow)
 		bpf_map__set_max_entries(skel->maps.targets, SAMPLER_TARGETS_MAX);
 	skel->rodata->max_frames = config->max_frames ? min_u64(config->max_frames, PBP_MAX_FRAMES)
@@ -224,7 +235,7 @@ static int load(struct sampler *sampler, const struct sampler_config *config, ch
 		goto out;
 	log_program(sampler, sampler->program);
 	log_program(sampler, sampler->switch_program);
-	if (sampler->program)
+	if (sampler->program && !sampler->tick_hz)
 		sampler->timers.program_fd = bpf_program__fd(sampler->program);
 	step = "find the pid namespace";
 	err = find_namespaces(sampler);
@@ -274,7 +285,7 @@ static void raise_priority(void)
 int sampler__open(struct sampler **out, const struct sampler_config *config, char *reason, size_t reason_size)
 {
 	struct sampler *sampler = calloc(1, sizeof(*sampler));
-	int err;
+	int err = 0;
 
 	if (!sampler)
 		return -ENOMEM;
@@ -287,8 +298,14 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 	if (sampler->cpus < 1)
 		sampler->cpus = 1;
 	sampler->per_cpu = calloc(sampler->cpus, sizeof(*sampler->per_cpu));
-	err = timers__init(&sampler->timers, 1000000000ull / config->rate_hz, sampler->cpus);
+	if (config->clock == SAMPLER_TICK && !config->no_ticks) {
+		sampler->tick_hz = kernel_clock__hz();
+		err = kernel_clock__check(config->rate_hz, reason, reason_size);
+	}
+	err = err ?: timers__init(&sampler->timers, 1000000000ull / config->rate_hz, sampler->cpus);
 	err = err ?: sampler->per_cpu ? load(sampler, config, reason, reason_size) : -ENOMEM;
+	if (!err && sampler->tick_hz && config->program != SAMPLER_EMPTY)
+		err = kernel_clock__wait(&sampler->skel->bss->tick_function, reason, reason_size);
 	if (err) {
 		sampler__close(sampler);
 		return err;
@@ -307,6 +324,11 @@ void sampler__stop(struct sampler *sampler)
 {
 	struct pybpfprof_bpf *skel = sampler->skel;
 
+	if (sampler->tick_hz && skel) {
+		detach(&skel->links.on_kernel_tick);
+		detach(&skel->links.on_kernel_tick_bounded);
+		detach(&skel->links.on_kernel_tick_empty);
+	}
 	if (sampler->switch_program) {
 		detach(&skel->links.on_switch);
 		detach(&skel->links.on_switch_bounded);
@@ -375,14 +397,23 @@ int sampler__set_witnesses(struct sampler *sampler, pid_t pid, uint64_t tstate,
 	return bpf_map_update_elem(fd, &key, witnesses, BPF_ANY) ? -errno : 0;
 }
 
+/* Where there are timers, they are what counts. */
+static int count_ticks(struct sampler *sampler, int err)
+{
+	if (!err && sampler->tick_hz)
+		__atomic_store_n(&sampler->skel->bss->kernel_ticks, 1, __ATOMIC_SEQ_CST);
+	return err;
+}
+
 int sampler__watch_cpus(struct sampler *sampler)
 {
-	return timers__watch_cpus(&sampler->timers, &sampler->skel->bss->cpu_ticks);
+	return count_ticks(sampler, timers__watch_cpus(&sampler->timers, &sampler->skel->bss->cpu_ticks));
 }
 
 int sampler__watch_cgroups(struct sampler *sampler, const int *fds, size_t count)
 {
-	return timers__watch_cgroups(&sampler->timers, fds, count, &sampler->skel->bss->cpu_ticks);
+	return count_ticks(sampler, timers__watch_cgroups(&sampler->timers, fds, count,
+							  &sampler->skel->bss->cpu_ticks));
 }
 
 int sampler__refresh_cpus(struct sampler *sampler)
@@ -392,7 +423,7 @@ int sampler__refresh_cpus(struct sampler *sampler)
 
 int sampler__attach(struct sampler *sampler, pid_t pid)
 {
-	return timers__attach(&sampler->timers, pid, &sampler->skel->bss->cpu_ticks);
+	return count_ticks(sampler, timers__attach(&sampler->timers, pid, &sampler->skel->bss->cpu_ticks));
 }
 
 int sampler__fd(const struct sampler *sampler)
@@ -446,6 +477,11 @@ uint32_t sampler__max_frames(const struct sampler *sampler)
 	return sampler->skel->rodata->max_frames;
 }
 
+uint32_t sampler__tick_hz(const struct sampler *sampler)
+{
+	return sampler->tick_hz;
+}
+
 uint64_t sampler__kernel_ns(const struct sampler *sampler, uint64_t time_ns)
 {
 	return time_ns - sampler->clock_ahead_ns;
@@ -496,7 +532,9 @@ int sampler__map_fd(const struct sampler *sampler, enum sampler_map map)
 {
 	const struct pybpfprof_bpf *skel = sampler->skel;
 
-	return bpf_map__fd(map == SAMPLER_SKIPPED ? skel->maps.skipped : skel->maps.off_threads);
+	return bpf_map__fd(map == SAMPLER_SKIPPED   ? skel->maps.skipped
+			   : map == SAMPLER_BUDGETS ? skel->maps.switch_budgets
+						    : skel->maps.off_threads);
 }
 
 int sampler__cpus(const struct sampler *sampler)

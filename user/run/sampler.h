@@ -20,8 +20,15 @@ enum sampler_program {
 	SAMPLER_EMPTY,	 /* does nothing: the cost of the timer alone, for benchmarks */
 };
 
+/* What samples are taken at. */
+enum sampler_clock {
+	SAMPLER_PERF, /* timers of our own: perf events (run/timers.h) */
+	SAMPLER_TICK, /* the kernel's tick, which comes in any case: up to its rate */
+};
+
 struct sampler_config {
 	uint32_t rate_hz;
+	enum sampler_clock clock;
 	uint32_t max_frames; /* frames walked in the kernel at most; 0 = from the rate (sampler_frame_budget)
 			      */
 	enum sampler_program program;
@@ -44,7 +51,7 @@ struct sampler;
 uint32_t sampler_frame_budget(uint32_t rate_hz);
 
 /*
- * Load the BPF program; nothing is attached yet. 0; -EPERM / -EACCES when not permitted; another -errno, and
+ * Load the BPF program; no samples are taken yet. 0; -EPERM / -EACCES when not permitted; another -errno, and
  * `reason` then says in one line what failed (the verifier's log goes to log_dbg).
  */
 int sampler__open(struct sampler **out, const struct sampler_config *config, char *reason,
@@ -123,16 +130,17 @@ uint64_t sampler__missed_switches(const struct sampler *sampler);
 int sampler__expect_thread(struct sampler *sampler, pid_t pid, pid_t tid, uint64_t since_ns);
 /* Has it been off the CPU since then, as far as its switches tell? */
 bool sampler__is_off_since(const struct sampler *sampler, pid_t tid, uint64_t out_ns);
-bool sampler__is_off(const struct sampler *sampler, pid_t tid);
-/* It has ended, or is to be looked at anew. */
+/* It has ended. */
 void sampler__forget_thread(struct sampler *sampler, pid_t tid);
 /* The threads that are off the CPU now, or were put in by sampler__expect_thread; one may come twice. */
 typedef void (*sampler_off_fn)(void *context, pid_t tid, const struct pbp_off_thread *thread);
 void sampler__each_off(const struct sampler *sampler, sampler_off_fn take, void *context);
+/* When a thread last left the CPU without a walk, by the kernel side's clock; 0: never. */
+uint64_t sampler__unwalked_ns(const struct sampler *sampler);
 /* Waits that were not walked, by kind. */
 void sampler__skipped(const struct sampler *sampler, struct pbp_skipped out[PBP_WAIT_KINDS]);
 
-enum sampler_map { SAMPLER_OFF_THREADS, SAMPLER_SKIPPED };
+enum sampler_map { SAMPLER_OFF_THREADS, SAMPLER_SKIPPED, SAMPLER_BUDGETS };
 int sampler__map_fd(const struct sampler *sampler, enum sampler_map map); /* for sampler_waits.c */
 int sampler__cpus(const struct sampler *sampler);			  /* the same ... */
 void sampler__mark_thread(struct sampler *sampler, pid_t tid);		  /* ... */
@@ -144,3 +152,5 @@ uint64_t sampler__local_ns(const struct sampler *sampler, uint64_t time_ns);
 /* ... and one of ours by the kernel side's. */
 uint64_t sampler__kernel_ns(const struct sampler *sampler, uint64_t time_ns);
 uint32_t sampler__max_frames(const struct sampler *sampler);
+/* How often the kernel ticks, if that is the clock; else 0. */
+uint32_t sampler__tick_hz(const struct sampler *sampler);

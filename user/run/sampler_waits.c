@@ -5,6 +5,8 @@
  */
 #include "run/sampler.h"
 
+#include "base/util.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,15 +48,6 @@ bool sampler__is_off_since(const struct sampler *sampler, pid_t tid, uint64_t ou
 	       thread.out_ns == out_ns;
 }
 
-bool sampler__is_off(const struct sampler *sampler, pid_t tid)
-{
-	struct pbp_off_thread thread;
-	uint32_t key = tid;
-
-	return !bpf_map_lookup_elem(sampler__map_fd(sampler, SAMPLER_OFF_THREADS), &key, &thread) &&
-	       thread.out_ns;
-}
-
 void sampler__forget_thread(struct sampler *sampler, pid_t tid)
 {
 	uint32_t key = tid;
@@ -83,6 +76,20 @@ void sampler__each_off(const struct sampler *sampler, sampler_off_fn take, void 
 		if (read_off(fd, key, &thread))
 			take(context, key, &thread);
 	}
+}
+
+uint64_t sampler__unwalked_ns(const struct sampler *sampler)
+{
+	int fd = sampler__map_fd(sampler, SAMPLER_BUDGETS), cpus = sampler__cpus(sampler);
+	struct pbp_switch_budget *budgets = calloc(cpus, sizeof(*budgets));
+	uint64_t last_ns = 0;
+	uint32_t zero = 0;
+
+	if (budgets && !bpf_map_lookup_elem(fd, &zero, budgets))
+		for (int cpu = 0; cpu < cpus; cpu++)
+			last_ns = max_u64(last_ns, budgets[cpu].unwalked_ns);
+	free(budgets);
+	return last_ns;
 }
 
 void sampler__skipped(const struct sampler *sampler, struct pbp_skipped out[PBP_WAIT_KINDS])

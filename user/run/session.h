@@ -44,6 +44,7 @@ struct session_config {
 	struct thread_filter threads;
 	uint32_t kernel_frames; /* 0 = from the rate */
 	enum sampler_program program;
+	enum sampler_clock clock;
 	bool no_slot; /* find thread states by their lists only */
 	bool by_thread;
 	bool gives_samples; /* session__give_samples will be called ... */

@@ -221,6 +221,7 @@ static enum session_error open_engine(struct session *session)
 					      .rate_hz = config->rate_hz,
 					      .kernel_frames = config->kernel_frames,
 					      .program = config->program,
+					      .clock = config->clock,
 					      .want_names = wants_names(session),
 					      .want_exceptions = config->only_exceptions,
 					      .measure = log_enabled(LOG_DBG),

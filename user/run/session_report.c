@@ -68,6 +68,7 @@ static void fill_engine_part(struct session *session, struct report *report)
 	if (report->profile)
 		fill_waits(session, report, counters);
 	report->knows_kernel = true;
+	report->tick_hz = sampler__tick_hz(sampler);
 	report->max_frames = sampler__max_frames(sampler);
 	report->tick_ns = sampler__mean_tick_ns(sampler, &report->ticks);
 	report->wakeups = counters[PBP_COUNTER_WAKEUPS];

@@ -18,7 +18,6 @@
 
 #define LOOK_NS                                                                                              \
 	20000000ull /* between looks for long waits that were not walked, and how long they are then */
-#define SKIPPED_NS 1000000000ull /* after the last one that was not walked, such a wait may still go on */
 
 /* Times of ours, by the clock of the records. */
 static uint64_t kernel_ns(const struct waits *waits, uint64_t now)
@@ -310,73 +309,11 @@ static int read_asleep(struct waits *waits, struct process *process, struct slee
 {
 	int err = sleepers->items.len ? sleepers__read(sleepers, process, waits->symbolizer) : 0;
 
-	if (err)
-		return err == -ENOMEM ? err : 0; /* it has ended, or its threads have */
+	if (err == -ENOMEM)
+		return err;
+	/* Those that could not be read sleep all the same. */
 	fill_comms(waits, sleepers, process);
 	return keep_asleep(waits, sleepers);
-}
-
-/*
- * Its entry may be from before an exec, or from before the process was attached to anew: then it says that
- * the thread is on a CPU. One that is gets another entry, too, which is as good.
- */
-static int expect_thread(struct waits *waits, pid_t pid, pid_t tid, uint64_t now)
-{
-	int err = sampler__expect_thread(waits->sampler, pid, tid, now);
-
-	if (err != -EEXIST || sampler__is_off(waits->sampler, tid))
-		return err;
-	sampler__forget_thread(waits->sampler, tid);
-	return sampler__expect_thread(waits->sampler, pid, tid, now);
-}
-
-static bool is_stopped(const struct process *process)
-{
-	struct proc_stat stat;
-
-	return !proc__stat(process->pid, &stat) && (stat.state == 'T' || stat.state == 't');
-}
-
-int waits__find(struct waits *waits, struct process *process, uint64_t now)
-{
-	struct sleepers sleepers = {0};
-	struct proc_tasks tasks = {0};
-	bool stopped;
-	int err = 0;
-
-	if (!waits->sampler || !process->attached || proc__tasks(process->pid, &tasks))
-		return 0;
-	now = kernel_ns(waits, now);
-	stopped = is_stopped(process);
-	/* First all of them: from then on it is known when they come back. */
-	for (size_t i = 0; i < tasks.tids.len; i++) {
-		err = expect_thread(waits, process->pid, tasks.tids.items[i], now);
-		waits->no_room += err && err != -EEXIST;
-		if (err)
-			tasks.tids.items[i] = 0;
-	}
-	err = 0;
-	for (size_t i = 0; i < tasks.tids.len && !err; i++) {
-		struct sleeper sleeper = {.tid = tasks.tids.items[i], .out_ns = now};
-		struct task_look look;
-
-		if (!sleeper.tid)
-			continue;
-		look = task__look(process->pid, sleeper.tid);
-		if (look.state == TASK_GONE)
-			sampler__forget_thread(waits->sampler, sleeper.tid);
-		if (look.state != TASK_WAITING)
-			continue;
-		sleeper.syscall = look.syscall;
-		sleeper.arg = look.arg;
-		sleeper.is_stopped = stopped;
-		err = vec__push(&sleepers.items, sleeper);
-	}
-	err = err ?: read_asleep(waits, process, &sleepers);
-	waits->found += sleepers.items.len;
-	vec__free(&sleepers.items);
-	vec__free(&tasks.tids);
-	return err;
 }
 
 /* --- those that went to sleep meanwhile --- */
@@ -464,6 +401,59 @@ static int read_all(struct waits *waits, uint64_t unwalked_before)
 	return asleep.err;
 }
 
+/* --- those that are asleep when a process is attached to --- */
+
+static bool is_stopped(const struct process *process)
+{
+	struct proc_stat stat;
+
+	return !proc__stat(process->pid, &stat) && (stat.state == 'T' || stat.state == 't');
+}
+
+int waits__find(struct waits *waits, struct process *process, uint64_t now)
+{
+	struct sleepers sleepers = {0};
+	struct proc_tasks tasks = {0};
+	bool stopped, known = false;
+	int err = 0;
+
+	if (!waits->sampler || !process->attached || proc__tasks(process->pid, &tasks))
+		return 0;
+	now = kernel_ns(waits, now);
+	stopped = is_stopped(process);
+	/* First all of them: from then on it is known when they come back. */
+	for (size_t i = 0; i < tasks.tids.len; i++) {
+		err = sampler__expect_thread(waits->sampler, process->pid, tasks.tids.items[i], now);
+		known |= err == -EEXIST;
+		waits->no_room += err && err != -EEXIST;
+		if (err)
+			tasks.tids.items[i] = 0;
+	}
+	err = 0;
+	for (size_t i = 0; i < tasks.tids.len && !err; i++) {
+		struct sleeper sleeper = {.tid = tasks.tids.items[i], .out_ns = now};
+		struct task_look look;
+
+		if (!sleeper.tid)
+			continue;
+		look = task__look(process->pid, sleeper.tid);
+		if (look.state == TASK_GONE)
+			sampler__forget_thread(waits->sampler, sleeper.tid);
+		if (look.state != TASK_WAITING)
+			continue;
+		sleeper.syscall = look.syscall;
+		sleeper.arg = look.arg;
+		sleeper.is_stopped = stopped;
+		err = vec__push(&sleepers.items, sleeper);
+	}
+	err = err ?: read_asleep(waits, process, &sleepers);
+	waits->found += sleepers.items.len;
+	vec__free(&sleepers.items);
+	vec__free(&tasks.tids);
+	/* Those that left the CPU while it was looked at anew are without a stack. */
+	return err ?: known ? read_all(waits, now) : 0;
+}
+
 int waits__read_again(struct waits *waits)
 {
 	return waits->sampler ? read_all(waits, 0) : 0;
@@ -471,21 +461,17 @@ int waits__read_again(struct waits *waits)
 
 int waits__look(struct waits *waits, uint64_t now)
 {
-	struct pbp_skipped skipped[PBP_WAIT_KINDS];
-	uint64_t count = 0;
+	uint64_t last_ns;
 
 	if (!waits->sampler || now < waits->look_ns)
 		return 0;
 	waits->look_ns = now + LOOK_NS;
-	sampler__skipped(waits->sampler, skipped);
-	for (size_t kind = 0; kind < PBP_WAIT_KINDS; kind++)
-		count += skipped[kind].count;
-	if (count != waits->skipped)
-		waits->skipped_ns = now;
-	waits->skipped = count;
-	if (!count || now - waits->skipped_ns > SKIPPED_NS)
-		return 0; /* all are walked */
-	return read_all(waits, kernel_ns(waits, now) - LOOK_NS);
+	now = kernel_ns(waits, now);
+	last_ns = sampler__unwalked_ns(waits->sampler);
+	if (!last_ns || last_ns < waits->looked_ns)
+		return 0; /* there is none that has not been looked at */
+	waits->looked_ns = now - LOOK_NS;
+	return read_all(waits, waits->looked_ns);
 }
 
 void waits__free(struct waits *waits)

@@ -34,7 +34,7 @@ struct waits {
 	struct hmap by_tid;	   /* -> index in open */
 	VEC(struct open_wait) open;
 	uint64_t look_ns;	      /* when to look next for long waits that were not walked */
-	uint64_t skipped, skipped_ns; /* number of waits that were not walked, and when it last grew */
+	uint64_t looked_ns; /* those that left before, without a walk, have been looked at */
 	uint64_t found;		      /* threads that were off the CPU already */
 	uint64_t no_room;	      /* ... and of which there were too many */
 };
