@@ -521,6 +521,8 @@ struct run *profile__run(const struct request *request)
 		snprintf(pid, sizeof(pid), "%d", request->target->pid);
 		snprintf(duration, sizeof(duration), "%.3f", seconds);
 		snprintf(file, sizeof(file), "%s/%d.collapsed", folder, i);
+		if (!request->collections)
+			args[count++] = "--no-gc";
 		add_words(args, &count, request->args, ARRAY_SIZE(request->args));
 		if (engine && *engine) {
 			snprintf(engine_arg, sizeof(engine_arg), "--engine=%s", engine);

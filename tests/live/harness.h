@@ -136,6 +136,7 @@ struct request {
 	const char *rate;     /* default 999 */
 	uint64_t min_samples; /* default 200 */
 	int signal;	      /* that the target gets before each try; 0: none */
+	bool collections;     /* of garbage are shown: any allocation may begin one */
 	const char *args[8];  /* more of them */
 	const char *env[4];
 };

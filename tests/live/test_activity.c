@@ -130,7 +130,7 @@ EACH_PYTHON(activity, is_told)
 	snprintf(file, sizeof(file), "%s/x.collapsed", scratch_folder(""));
 	child = profiler("-p", number(target->pid), "-d", "0.8", "-r", "1999", "-o", file, "--mode",
 			 "exception", engine_arg());
-	run = profile(target, .args = {"-t"}, .seconds = 0.6, .rate = "1999", .min_samples = 300);
+	run = profile(target, .args = {"-t"}, .collections = true, .seconds = 0.6, .rate = "1999", .min_samples = 300);
 	check_collections(run, python);
 	check_names(run, python);
 

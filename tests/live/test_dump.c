@@ -117,7 +117,7 @@ EACH_OF(new_pythons, dump, quiet_places)
 	}
 }
 
-/* Before 3.13 the stacks and states are there, what is made of objects is not, and that is told. */
+/* Before 3.13 the stacks, states and names are there, what is made of other objects is not, and that is told. */
 EACH_OF(old_pythons, dump, old_versions)
 {
 	static const struct quiet recursion = {"recursion", {"stand", "recursion", "recursion", "recursion"}};
@@ -131,7 +131,7 @@ EACH_OF(old_pythons, dump, old_versions)
 	check_has(run, "\"consistent\": true, \"readings\": 2,");
 	snprintf(text, sizeof(text), "{\"tid\": %d, \"native_id\": %d, ", target->pid, target->pid);
 	check_has(run, text);
-	check_has(run, "\"name_source\": \"kernel\", \"main\": true, \"state\": \"waiting\", "
+	check_has(run, "\"name_source\": \"python\", \"main\": true, \"state\": \"waiting\", "
 		       "\"waits_in\": \"");
 	check_has(run, "\"source\": \"time.sleep(1e6)\"");
 	check_has(run, "\"locals\": null");
