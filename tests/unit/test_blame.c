@@ -255,6 +255,26 @@ Test(blame, bounds_its_memory)
 	cr_expect_eq(shares.len, 1);
 }
 
+/* Each waits for each, and nobody's time goes. */
+Test(blame, of_more_pairs_than_are_kept)
+{
+	enum { MANY = 600 };
+	uint64_t seen = 0;
+
+	blame.sample_ns = 1;
+	for (uint32_t i = 0; i < MANY; i++) {
+		wait_for(LOCK, i, 100, 100 + MANY, 0);
+		hold(LOCK, MANY + i, 200, 200);
+	}
+	settle();
+	for (size_t i = 0; i < shares.len; i++)
+		seen += shares.items[i].holder == BLAME_NOBODY ? 0 : shares.items[i].time_ns;
+	cr_expect_eq(time_of(0, 0), MANY);
+	expect(MANY - 1, BLAME_NOBODY, MANY);
+	cr_expect(seen >= 200000 && seen < 300000, "%lu", seen);
+	cr_expect_lt(blame.pairs.cap, 1000000);
+}
+
 /* Counted instant by instant, for random spans: overlaps to the nanosecond, sums to what was waited. */
 Test(blame, agrees_with_every_instant)
 {

@@ -177,6 +177,20 @@ Test(gil, parts)
 	cr_expect_eq(gil__part(&process, &attached, &cpu), GIL_NEITHER);
 }
 
+/* An address that is in no GIL, as of any other lock: records that are older than the last look make no other one. */
+Test(gil, looked_for_now_and_then)
+{
+	process.attached = true;
+	process.gils.read_ns = 5000000000;
+	cr_expect_eq(process__gil_at(&process, 0x9000, 4900000000), 0);
+	cr_expect_eq(process__gil_at(&process, 0x9000, 5099999999), 0);
+	cr_expect_eq(process.gils.read_ns, 5000000000);
+	cr_expect_eq(process__gil_at(&process, GIL + 8, 5200000000), GIL);
+	cr_expect_eq(process.gils.read_ns, 5000000000);
+	cr_expect_eq(process__gil_at(&process, 0x9000, 5100000000), 0);
+	cr_expect_eq(process.gils.read_ns, 5100000000);
+}
+
 /* What stands for others is known in sum only, and each thread has its part of that. */
 Test(gil, sums)
 {
@@ -246,6 +260,41 @@ Test(gil, time_on_the_cpu)
 	cr_assert_eq(gil__rows(&gil, &sums, &rows), 0);
 	cr_assert_eq(rows.items.len, 2);
 	cr_expect_eq(rows.items.items[0].thread->tid, 1);
+	vec__free(&rows.items);
+}
+
+/* Of many that come and go each has its time while it is there, and none goes. */
+Test(gil, more_threads_than_are_kept)
+{
+	uint32_t burn = node_of("burn", NULL);
+	struct gil_rows rows = {0};
+	struct gil_sums sums;
+	uint64_t sum = 0, last = 0;
+	pid_t tid = 0;
+
+	while (!gil__is_full(&gil) && tid < 100000) {
+		tid++;
+		run(tid, burn, 1000 + tid);
+	}
+	cr_assert_lt(tid, 100000);
+	cr_assert_eq(gil__settle(&gil), 0);
+	cr_expect(!gil__is_full(&gil));
+	tid++;
+	run(tid, burn, 1000 + tid);
+	run(tid - 1, burn, 1001 + tid);
+	cr_assert_eq(gil__settle(&gil), 0);
+	gil__sums(&gil, &sums);
+	cr_expect_eq(sums.on_ns, 10ull * (tid + 1));
+	cr_assert_eq(gil__rows(&gil, &sums, &rows), 0);
+	for (size_t i = 0; i < rows.items.len; i++) {
+		const struct gil_row *row = &rows.items.items[i];
+
+		sum += row->sums.on_ns;
+		last += row->thread && row->thread->tid >= tid - 1 ? row->sums.on_ns : 0;
+		cr_expect(!row->thread || row->thread->tid > tid / 4, "%d", row->thread->tid);
+	}
+	cr_expect_eq(sum, sums.on_ns);
+	cr_expect_eq(last, 30);
 	vec__free(&rows.items);
 }
 

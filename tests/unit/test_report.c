@@ -667,6 +667,9 @@ Test(report, gil)
 	report.counts.hidden = 495;
 	expect_part("99.0 given", true);
 	expect_part("holder not seen; 5.000 s on the CPU without it\n", true);
+	report.counts.left_out_threads = 1;
+	expect_part("without it", false);
+	report.counts.left_out_threads = 0;
 	for (pid_t tid = 31; tid < 131; tid++)
 		add_gil(tid, 1000000, true);
 	cr_assert_eq(gil__settle(&gil), 0);

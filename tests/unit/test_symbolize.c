@@ -5,6 +5,7 @@
  */
 #include "image.h"
 #include "out/writer.h"
+#include "run/gil.h"
 #include "run/symbolize.h"
 
 #include <errno.h>
@@ -518,6 +519,85 @@ Test(symbolize, one_by_one, .init = start, .fini = stop)
 	cr_assert_eq(takes, 5);
 	cr_expect(taken[4].sample.weight_ns == 50 && !taken[4].sample.thread &&
 		  taken[4].sample.state == SINK_CONTINUED);
+}
+
+/* --- of a GIL --- */
+
+static struct gil gil;
+
+static void start_gil(void)
+{
+	start();
+	profile.unit = PROFILE_TIME;
+	profile.period_ns = 1000000;
+	cr_assert_eq(gil__init(&gil, &profile, &symbolizer.estimate, symbolizer.pruned), 0);
+	symbolizer.gil = &gil;
+	symbolizer.namer.name_all = symbolizer.cpu_is_known = true;
+	gil.symbolizer = &symbolizer;
+	cr_assert_eq(vec__push(&process->gils.items, (py_addr)0x5000), 0);
+	process->gils.read_ns = 1;
+	send_code(0);
+	send_stack(10, frame_of(0, 0));
+}
+
+static void stop_gil(void)
+{
+	gil__free(&gil);
+	stop();
+}
+
+static struct pbp_sample sample_with_gil(pid_t tid, const char *comm)
+{
+	struct pbp_sample sample = sample_of(10, frame_of(0, 1));
+
+	sample.tid = tid;
+	sample.flags = PBP_SAMPLE_ATTACHED;
+	sample.time_ns = 500000;
+	memset(sample.comm, 0, sizeof(sample.comm));
+	strcpy(sample.comm, comm);
+	return sample;
+}
+
+/* One that was not asked for is not shown, but by who waited for it. */
+Test(symbolize, holder_that_is_left_out, .init = start_gil, .fini = stop_gil)
+{
+	uint64_t exact[ESTIMATE_KINDS] = {[SYMBOLIZE_CPU_KIND] = 3000000};
+	struct pbp_sample holds = sample_with_gil(78, "hold"), waits = sample_with_gil(79, "want");
+	struct sample_share share = {.time_ns = 1000000, .reason = WAIT_GIL, .lock = 0x5000};
+	struct thread_filter filter = {0};
+
+	cr_assert_eq(vec__push(&filter.names, "want"), 0);
+	symbolizer.namer.filter = &filter;
+	waits.flags = waits.time_ns = 0;
+	send(&holds);
+	cr_assert_eq(symbolizer__take_share(&symbolizer, &waits, &share), 0);
+	flush();
+	cr_assert_eq(gil__settle(&gil), 0);
+	symbolizer__settle(&symbolizer, exact, true);
+	expect("f0 (app.py:2);[waits for the GIL];f0 (app.py:2);[holder: on the CPU] 1000\n");
+	cr_expect(symbolizer.counts.samples == 1 && symbolizer.counts.left_out_threads == 1);
+	cr_expect_eq(symbolizer.counts.left_out_ns, 3000000);
+	cr_expect_eq(symbolizer.counts.hidden_ns, 0);
+	thread_filter__free(&filter);
+}
+
+/* What is known later is of the thread as it was called, whatever can be read of it by then. */
+Test(symbolize, one_by_one_and_more, .init = start_gil, .fini = stop_gil)
+{
+	struct pbp_sample holds = sample_with_gil(78, "python3");
+
+	symbolizer.sink = &a_sink;
+	send(&holds);
+	flush();
+	cr_assert_eq(takes, 1);
+	cr_expect(!taken[0].sample.weight_ns && !taken[0].sample.extra_ns);
+	gil.threads.items[0].name = strtab__add(profile.strings, "worker-1", strlen("worker-1"));
+	process->epoch++;
+	cr_assert_eq(gil__settle(&gil), 0);
+	cr_assert_eq(takes, 2);
+	cr_expect_eq(taken[1].sample.extra_ns, 1000000);
+	cr_expect_eq(taken[1].sample.state, SINK_CONTINUED);
+	cr_expect_str_eq(taken[1].thread, "thread 78 (worker-1)");
 }
 
 /* Only of the innermost function, and of its other samples not. */

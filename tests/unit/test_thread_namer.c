@@ -173,9 +173,44 @@ Test(thread_namer, long_and_odd_names)
 	close_namer();
 }
 
+/* Without an end; those that are known stay. */
+Test(thread_namer, more_names_than_are_kept)
+{
+	open_namer(14);
+	cr_expect_str_eq(name(), "worker-1");
+	namer.name_bytes = 64u << 20;
+	rename_to("worker-2");
+	sample.time_ns += SECOND;
+	cr_expect_str_eq(name(), "");
+	rename_to("worker-1");
+	sample.time_ns += SECOND;
+	cr_expect_str_eq(name(), "worker-1");
+	close_namer();
+}
+
 static uint64_t word(py_addr at)
 {
 	return load_u64((void *)(uintptr_t)at);
+}
+
+/* How long one takes is up to the process: so many at once, then now and then. */
+Test(thread_namer, looks_are_paid_for)
+{
+	uint64_t calls;
+
+	open_namer(14);
+	name();
+	cr_assert(hmap__get(&namer.paid, process.serial));
+	cr_expect_gt(*hmap__get(&namer.paid, process.serial), SECOND);
+	cr_assert_eq(hmap__set(&namer.paid, process.serial, 13 * SECOND), 0);
+	rename_to("worker-2");
+	calls = process.target.remote.stats.calls;
+	sample.time_ns = 2 * SECOND;
+	cr_expect_str_eq(name(), "worker-1");
+	cr_expect_eq(process.target.remote.stats.calls, calls);
+	sample.time_ns = 4 * SECOND;
+	cr_expect_str_eq(name(), "worker-2");
+	close_namer();
 }
 
 /* A dict of itself, and counts beyond all memory. */

@@ -21,7 +21,7 @@
 
 struct account {
 	const char *engine; /* static; NULL: nothing is known, as in tests */
-	const char *mode;   /* "cpu", "wall", "offcpu"; NULL: not known */
+	const char *mode;   /* "cpu", "wall", "offcpu", "gil", "exception"; NULL: not known */
 	const char *version; /* of the program; of a recording, of that which made it; NULL: not known */
 	const char *end;    /* why it ended; static; NULL: it goes on */
 	uint32_t rate_hz;   /* asked */

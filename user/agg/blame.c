@@ -25,8 +25,7 @@ int blame__hold(struct blame *blame, const struct blame_hold *hold)
 
 bool blame__is_full(const struct blame *blame)
 {
-	return blame->waits.len + blame->holds.len + blame->samples.len >= PENDING_MAX ||
-	       blame->pairs.len >= PAIRS_MAX;
+	return blame->waits.len + blame->holds.len + blame->samples.len >= PENDING_MAX;
 }
 
 /* --- what falls into a wait --- */
@@ -104,15 +103,17 @@ static int add_due(struct blame *blame, const struct blame_wait *wait, uint64_t 
 	return 0;
 }
 
+/* Of more pairs than are kept it is not known who the holder was. */
 static int add_sample(struct blame *blame, uint64_t lock, uint32_t waiter, uint32_t holder)
 {
 	uint64_t key = key_of(lock, waiter, holder), *known = hmap__get(&blame->pair_index, key);
 	struct blame_pair pair = {.lock = lock, .waiter = waiter, .holder = holder, .samples = 1};
 
-	if (!known)
-		return vec__push(&blame->pairs, pair) ?: hmap__set(&blame->pair_index, key, blame->pairs.len - 1);
-	blame->pairs.items[*known].samples++;
-	return 0;
+	if (known)
+		blame->pairs.items[*known].samples++;
+	if (known || blame->pairs.len >= PAIRS_MAX)
+		return 0;
+	return vec__push(&blame->pairs, pair) ?: hmap__set(&blame->pair_index, key, blame->pairs.len - 1);
 }
 
 static int join_wait(struct blame *blame, const struct blame_wait *wait, blame_fn take, void *context)

@@ -145,6 +145,11 @@ uint32_t strtab__add(struct strtab *tab, const char *s, size_t len)
 	return *slot - 1;
 }
 
+uint32_t strtab__find(const struct strtab *tab, const char *s, size_t len)
+{
+	return *find_slot(tab, s, len, hash_bytes(tab, s, len)) - 1;
+}
+
 int strtab__new(struct strtab **out)
 {
 	struct strtab *tab = calloc(1, sizeof(*tab));

@@ -18,6 +18,7 @@
 #define NO_ROOM	   (UINT32_MAX - 1) /* there were too many of them */
 #define LOOK_NS	   100000000ull	    /* a process changes its user or folder seldom */
 #define USES_MAX   65536
+#define LOOKS_MAX  65536 /* at processes, that are kept */
 #define BYTES_MAX  (24u << 20) /* of all code that is kept */
 #define EARLIER_NS 20000000ll  /* start times are told in steps of 10 ms */
 
@@ -72,6 +73,10 @@ static struct code_look *look_of(struct code_files *files, const struct process 
 	const uint64_t *known = hmap__get(&files->index, process->serial);
 	struct code_look *last;
 
+	if (!known && files->looks.len >= LOOKS_MAX) {
+		files->looks.len = 0;
+		hmap__clear(&files->index);
+	}
 	if (!known) {
 		if (vec__push(&files->looks, (struct code_look){.view = NO_VIEW}) ||
 		    hmap__set(&files->index, process->serial, files->looks.len - 1))
@@ -127,12 +132,16 @@ static enum listing_state state_of(enum file_fault fault)
 
 /* A later process's file: is it the one that is known, or, where that could not be read, better than nothing?
  */
-static int take_again(struct profile *profile, const struct listing *known, struct listing *listing)
+static int take_again(struct profile *profile, const struct listing *known, struct listing *listing,
+		      size_t *bytes)
 {
 	struct listing *first = &profile->listings.items.items[known - profile->listings.items.items];
 
-	if (first->state != LISTING_READ && listing->state == LISTING_READ)
+	if (first->state != LISTING_READ && listing->state == LISTING_READ &&
+	    listing->len <= BYTES_MAX - *bytes) {
+		*bytes += listing->len;
 		return listings__put(&profile->listings, listing);
+	}
 	if (first->state == LISTING_READ && listing->state == LISTING_READ) {
 		first->differs |= first->len != listing->len ||
 				  (first->len && memcmp(first->text, listing->text, first->len));
@@ -158,7 +167,7 @@ static int take_read(struct profile *profile, const struct code_use *use, const 
 		listing = (struct listing){.file = use->file, .state = LISTING_NO_TEXT};
 	}
 	if (known)
-		return take_again(profile, known, &listing);
+		return take_again(profile, known, &listing, bytes);
 	if (listing.len > BYTES_MAX - *bytes) {
 		free(listing.text);
 		listing = (struct listing){.file = use->file, .state = LISTING_NOT_READ};

@@ -14,9 +14,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define THREADS_MAX 16384
+#define THREADS_MAX 16384 /* then half of them make room */
 #define NODES_MAX   (1u << 19) /* in the cache, or with samples that have no weight yet */
 #define OTHERS	    UINT32_MAX /* index of those beyond THREADS_MAX */
 #define SAMPLES_FEW 8	       /* of a thread: its time is left to chance */
@@ -64,11 +65,16 @@ static uint64_t lock_of(const struct process *process, uint64_t gil)
 
 /* --- threads --- */
 
+static uint64_t key_of(const struct gil_thread *thread)
+{
+	return (uint64_t)thread->serial << 32 | (uint32_t)thread->tid;
+}
+
 static uint32_t index_of(struct gil *gil, const struct process *process, const struct pbp_sample *sample)
 {
-	uint64_t key = (uint64_t)process->serial << 32 | sample->tid;
-	const uint64_t *known = hmap__get(&gil->thread_index, key);
 	struct gil_thread thread = {.pid = process->pid, .tid = sample->tid, .serial = process->serial};
+	uint64_t key = key_of(&thread);
+	const uint64_t *known = hmap__get(&gil->thread_index, key);
 
 	if (known)
 		return *known;
@@ -90,6 +96,7 @@ static struct gil_thread *thread_of(struct gil *gil, const struct process *proce
 {
 	struct gil_thread *thread = thread_at(gil, index_of(gil, process, sample));
 
+	thread->seen_ns = max_u64(thread->seen_ns, sample->time_ns);
 	if (thread != &gil->others && sample->comm[0])
 		memcpy(thread->comm, sample->comm, sizeof(thread->comm));
 	return thread;
@@ -115,6 +122,7 @@ static void count_sample(struct gil *gil, const struct process *process, const s
 	uint64_t key = (uint64_t)index << 32 | node, *known = hmap__get(&gil->on_cpu, key);
 
 	thread->samples++;
+	thread->seen_ns = max_u64(thread->seen_ns, sample->time_ns);
 	thread->sample_ns = max_u64(thread->sample_ns, sample->time_ns);
 	thread->known_ns = thread->known_ns ?: sample->time_ns;
 	if (known)
@@ -305,7 +313,7 @@ uint32_t gil__add(struct gil *gil, struct process *process, uint32_t node, const
 
 bool gil__is_full(const struct gil *gil)
 {
-	return blame__is_full(&gil->blame) || gil->on_cpu.len >= NODES_MAX;
+	return blame__is_full(&gil->blame) || gil->on_cpu.len >= NODES_MAX || gil->threads.len >= THREADS_MAX;
 }
 
 /* The holder's stack below the waits; which process or container it is in is known there. */
@@ -355,14 +363,47 @@ static void take_share(void *context, const struct blame_share *share)
 {
 	struct gil *gil = context;
 	const struct gil_waiter *waiter = &gil->waiters.items[share->waiter];
-	uint32_t node = wait_node(gil, waiter->node, share->holder);
+	uint32_t node;
 
+	if (!share->time_ns && !share->extra_ns)
+		return;
+	node = wait_node(gil, waiter->node, share->holder);
 	trie__add(&gil->profile->trie, node, share->time_ns);
 	if (share->extra_ns)
 		estimate__add(gil->estimate, node, share->kind, share->extra_ns);
 	if (gil->symbolizer)
 		symbolizer__give_more(gil->symbolizer, thread_at(gil, waiter->thread), gil->last_ns, node,
 				      share->time_ns, share->extra_ns, share->kind);
+}
+
+static void add_sums(struct gil_thread *sum, const struct gil_thread *thread)
+{
+	sum->on_weight += thread->on_weight;
+	sum->off_ns += thread->off_ns;
+	sum->off_extra_ns += thread->off_extra_ns;
+	sum->waited_ns += thread->waited_ns;
+	sum->waited_extra_ns += thread->waited_extra_ns;
+}
+
+static int last_seen_first(const void *left, const void *right)
+{
+	const struct gil_thread *a = left, *b = right;
+
+	return (b->seen_ns > a->seen_ns) - (b->seen_ns < a->seen_ns);
+}
+
+/* Threads that have not been seen for longest make room for others. Nothing has their indexes now. */
+static void make_room(struct gil *gil)
+{
+	if (gil->threads.len < THREADS_MAX)
+		return;
+	qsort(gil->threads.items, gil->threads.len, sizeof(struct gil_thread), last_seen_first);
+	while (gil->threads.len > THREADS_MAX / 2)
+		add_sums(&gil->others, &gil->threads.items[--gil->threads.len]);
+	hmap__clear(&gil->thread_index);
+	for (size_t i = 0; i < gil->threads.len; i++)
+		if (hmap__set(&gil->thread_index, key_of(&gil->threads.items[i]), i))
+			gil->err = -ENOMEM;
 }
 
 int gil__settle(struct gil *gil)
@@ -373,6 +414,7 @@ int gil__settle(struct gil *gil)
 	err = blame__settle(&gil->blame, take_share, gil);
 	gil->waiters.len = 0;
 	hmap__clear(&gil->waiter_index);
+	make_room(gil);
 	return gil->err ?: err;
 }
 
@@ -403,15 +445,8 @@ static struct gil_thread sum_threads(const struct gil *gil)
 {
 	struct gil_thread sum = gil->others;
 
-	for (size_t i = 0; i < gil->threads.len; i++) {
-		const struct gil_thread *thread = &gil->threads.items[i];
-
-		sum.on_weight += thread->on_weight;
-		sum.off_ns += thread->off_ns;
-		sum.off_extra_ns += thread->off_extra_ns;
-		sum.waited_ns += thread->waited_ns;
-		sum.waited_extra_ns += thread->waited_extra_ns;
-	}
+	for (size_t i = 0; i < gil->threads.len; i++)
+		add_sums(&sum, &gil->threads.items[i]);
 	return sum;
 }
 

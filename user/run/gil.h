@@ -36,6 +36,7 @@ struct gil_thread {
 	uint64_t on_weight;	       /* it held one on the CPU, in parts of what all were on the CPU */
 	uint64_t off_ns, off_extra_ns; /* it held one off the CPU */
 	uint64_t waited_ns, waited_extra_ns;
+	uint64_t seen_ns; /* last */
 	/* Since it was settled last, where switches are told of: */
 	uint64_t samples;   /* on the CPU, with a GIL or without */
 	int64_t ran_ns;	    /* how long it was there, between times off it ... */

@@ -8,10 +8,11 @@
 #define LOOK_NS	 100000000ull  /* between two looks, if one is not found */
 #define AGAIN_NS 1000000000ull /* ... or in any case */
 
+/* Times of records may be a little older than the last look. */
 static void look(struct process *process, uint64_t now, uint64_t every_ns)
 {
 	if (!process->attached || process->exited ||
-	    (process->gils.read_ns && now - process->gils.read_ns < every_ns))
+	    (process->gils.read_ns && now < process->gils.read_ns + every_ns))
 		return;
 	process->gils.read_ns = now;
 	py_gils__read(&process->gils, &process->target);
@@ -26,9 +27,7 @@ py_addr process__gil_at(struct process *process, py_addr address, uint64_t now)
 
 py_addr process__gil_of(struct process *process, py_addr tstate, uint64_t now)
 {
-	/* Times of records may be a little older than the last look. */
-	if (now > process->gils.read_ns)
-		look(process, now, process->gils.items.len ? AGAIN_NS : LOOK_NS);
+	look(process, now, process->gils.items.len ? AGAIN_NS : LOOK_NS);
 	if (!process->attached || process->exited)
 		return process->gils.items.len == 1 ? process->gils.items.items[0] : 0;
 	return py_gils__of(&process->gils, &process->target, tstate);

@@ -106,7 +106,8 @@ void report_format_gil(const struct report *report, struct buf *out)
 		  (all.on_ns + all.off_ns) / 1e9, all.on_ns / 1e9, all.off_ns / 1e9, all.waited_ns / 1e9);
 	if (all.unseen_ns)
 		buf__addf(out, ", of which %.3f with the holder not seen", all.unseen_ns / 1e9);
-	if (report->knows_kernel && report__on_cpu(report) && cpu_ns > all.on_ns)
+	/* Of threads that are left out it is not told which part they had it. */
+	if (report->knows_kernel && report__on_cpu(report) && !report__left_out(report) && cpu_ns > all.on_ns)
 		buf__addf(out, "; %.3f s on the CPU without it", (cpu_ns - all.on_ns) / 1e9);
 	buf__addc(out, '\n');
 	if (without)

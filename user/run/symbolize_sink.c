@@ -167,9 +167,9 @@ void symbolize_give(struct symbolizer *symbolizer, const struct process *process
 void symbolizer__give_more(struct symbolizer *symbolizer, const struct gil_thread *of, uint64_t time_ns,
 			   uint32_t node, uint64_t weight_ns, uint64_t extra_ns, uint32_t kind)
 {
-	struct process *process = processes__find(symbolizer->processes, of->pid);
-	struct pbp_sample sample = {.tgid = of->pid, .tid = of->tid};
-	const struct named_thread *thread;
+	const struct process *process = processes__find(symbolizer->processes, of->pid);
+	/* As it was called when its samples came. */
+	const struct named_thread thread = {.tid = of->tid, .name = of->name};
 	struct sink_sample out = {.time_ns = time_ns,
 				  .node = node,
 				  .state = SINK_CONTINUED,
@@ -179,13 +179,10 @@ void symbolizer__give_more(struct symbolizer *symbolizer, const struct gil_threa
 
 	if (!symbolizer->sink)
 		return;
-	memcpy(sample.comm, of->comm, sizeof(sample.comm));
 	if (symbolizer->sampler && out.time_ns)
 		out.time_ns = sampler__local_ns(symbolizer->sampler, out.time_ns);
-	if (process && process->serial == of->serial) {
-		thread = thread_namer__of(&symbolizer->namer, process, &sample);
-		out.thread = thread ? find_thread(symbolizer, process, thread) : NULL;
-	}
+	if (process && process->serial == of->serial)
+		out.thread = find_thread(symbolizer, process, &thread);
 	take_all(symbolizer, &out);
 }
 

@@ -22,6 +22,10 @@
 #define LOOK_NS	       100000000ull
 #define LOOK_NS_THREAD 1000000ull
 #define LOOK_NS_NEW    10000000ull /* where Python has none (yet): its first lines give it one */
+/* Looks into a process take one part in so many of a CPU; what is due to them in so long may come at once. */
+#define LOOK_SHARE     20
+#define LOOK_BURST_NS  10000000000ull
+#define NAME_BYTES_MAX (64u << 20) /* of all names; then new ones are not kept */
 
 void thread_namer__init(struct thread_namer *namer, struct strtab *strings,
 			const struct thread_filter *filter)
@@ -41,6 +45,7 @@ void thread_namer__free(struct thread_namer *namer)
 	vec__free(&namer->threads);
 	hmap__free(&namer->index);
 	hmap__free(&namer->actives);
+	hmap__free(&namer->paid);
 }
 
 static uint64_t key_of(const struct process *process, uint64_t value)
@@ -103,13 +108,13 @@ static int read_name_in(struct thread_namer *namer, struct process *process, py_
 }
 
 /* The main interpreter's name for it goes before that of another one which it has entered. */
-static bool read_name(struct thread_namer *namer, struct process *process, const struct pbp_sample *sample,
-		      struct buf *out)
+static bool read_name_of(struct thread_namer *namer, struct process *process, const struct pbp_sample *sample,
+			 struct buf *out)
 {
 	py_addr interp = 0, main_interp = process->target.layout.main_interp;
 	uint64_t ident = 0;
 
-	if (!process->attached || process->exited || !read_state(process, sample, &interp, &ident))
+	if (!read_state(process, sample, &interp, &ident))
 		return false;
 	look_into(namer, process);
 	if (main_interp && !read_name_in(namer, process, main_interp, ident, out) && out->len)
@@ -117,16 +122,47 @@ static bool read_name(struct thread_namer *namer, struct process *process, const
 	return interp != main_interp && !read_name_in(namer, process, interp, ident, out) && out->len;
 }
 
+/* How long that takes is up to the process. */
+static bool read_name(struct thread_namer *namer, struct process *process, const struct pbp_sample *sample,
+		      struct buf *out)
+{
+	const uint64_t *known = hmap__get(&namer->paid, process->serial);
+	uint64_t paid_ns = known ? max_u64(*known, sample->time_ns) : sample->time_ns;
+	uint64_t began_ns = proc__own_cpu_ns();
+	bool found;
+
+	if (!process->attached || process->exited || paid_ns > sample->time_ns + LOOK_BURST_NS)
+		return false;
+	found = read_name_of(namer, process, sample, out);
+	paid_ns += (proc__own_cpu_ns() - began_ns) * LOOK_SHARE;
+	if (namer->paid.len >= ACTIVES_MAX)
+		hmap__clear(&namer->paid);
+	hmap__set(&namer->paid, process->serial, paid_ns);
+	return found;
+}
+
 /* --- threads --- */
+
+/* 0, if there is no room. */
+static uint32_t keep_name(struct thread_namer *namer, const char *name)
+{
+	uint32_t count = strtab__count(namer->strings), id;
+	size_t len = strlen(name);
+
+	if (namer->name_bytes < NAME_BYTES_MAX)
+		id = strtab__add(namer->strings, name, len);
+	else
+		id = strtab__find(namer->strings, name, len);
+	namer->name_bytes += strtab__count(namer->strings) > count ? len + 1 : 0;
+	return id == UINT32_MAX ? 0 : id;
+}
 
 static void set_name(struct thread_namer *namer, const struct process *process, struct named_thread *thread,
 		     const char *name)
 {
 	thread->wanted = !namer->filter ||
 			 thread_filter__wants(namer->filter, name, thread->tid, thread->tid == process->pid);
-	thread->name = thread->wanted || namer->name_all ? strtab__add(namer->strings, name, strlen(name)) : 0;
-	if (thread->name == UINT32_MAX)
-		thread->name = 0;
+	thread->name = thread->wanted || namer->name_all ? keep_name(namer, name) : 0;
 }
 
 /*

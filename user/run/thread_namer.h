@@ -38,6 +38,8 @@ struct thread_namer {
 	VEC(struct named_thread) threads;
 	struct hmap index;   /* of process and thread -> index in threads */
 	struct hmap actives; /* of process and interpreter -> address of its threading._active */
+	struct hmap paid;    /* serial of a process -> up to when looks into it have been paid for */
+	size_t name_bytes;   /* of names that were new to `strings` */
 };
 
 void thread_namer__init(struct thread_namer *namer, struct strtab *strings,

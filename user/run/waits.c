@@ -230,8 +230,10 @@ static void tell(void *context, pid_t tid, const struct pbp_off_thread *thread)
 
 	if (telling->err || thread->out_ns >= telling->now || !is_told(thread, open, telling->now))
 		return;
-	if (!thread->walked)
+	if (!thread->walked) {
 		take_stack_away(&wait.sample);
+		wait.sample.flags = PBP_SAMPLE_KERNEL; /* what else is there is of an earlier stack */
+	}
 	use_sleeper(waits, &wait, open);
 	wait.duration_ns = telling->now - wait.out_ns;
 	wait.ready_ns = wait.flags & PBP_WAIT_READY ? wait.duration_ns
