@@ -31,7 +31,7 @@ BPF_CFLAGS := -std=gnu11 -g -O2 -target bpf -mcpu=v3 -Wall -Wno-unused-function 
           -Ivmlinux -Iinclude -Ibpf $(shell $(PKG_CONFIG) --cflags libbpf)
 
 SRCS  := $(sort $(wildcard user/base/*.c user/agg/*.c user/out/*.c user/os/*.c user/py/*.c user/run/*.c user/options*.c \
-	   user/outputs.c user/print.c user/diff_command.c user/report_command.c))
+	   user/outputs.c user/print.c user/quit.c user/diff_command.c user/report_command.c))
 OBJS  := $(SRCS:%.c=$(OUT)/%.o)
 TESTS := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 LIVE_OBJS := $(patsubst tests/%.c,$(OUT)/%.o,$(filter-out tests/live/test_%,$(wildcard tests/live/*.c)))

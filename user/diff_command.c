@@ -9,6 +9,7 @@
 #include "out/diff.h"
 #include "out/record_sum.h"
 #include "print.h"
+#include "quit.h"
 #include "report_command.h"
 
 #include <errno.h>
@@ -22,6 +23,16 @@ struct differing {
 	struct compare compare;
 	struct output output;
 };
+
+/* What Ctrl-C and the like have to remove; NULL: nothing. */
+static const struct output *unfinished;
+
+/* Only what is safe in a signal handler. */
+static void clean_up(void)
+{
+	if (unfinished && unfinished->tmp_path)
+		unlink(unfinished->tmp_path);
+}
 
 /* 0, or -errno, which has been told. */
 static int read_side(struct differing *differing, int side)
@@ -101,6 +112,11 @@ static int tell(struct differing *differing)
 											     : EXIT_WRITTEN;
 }
 
+static const char *mode_of(const struct differing *differing, int side)
+{
+	return log_shown(differing->sums[side].profile.account.mode ?: "not known");
+}
+
 static int open_output(struct differing *differing)
 {
 	const struct options *options = differing->options;
@@ -118,13 +134,17 @@ int diff_command__run(const struct options *options)
 {
 	struct differing differing = {.options = options, .output.fd = -1};
 	const char *reason;
-	int err = open_output(&differing), code = EXIT_FAILED;
+	int err, code = EXIT_FAILED;
 
+	unfinished = &differing.output;
+	quit__on_signals(clean_up);
+	err = open_output(&differing);
 	for (int i = 0; i < COMPARE_SIDES && !err; i++)
 		err = read_side(&differing, i);
 	reason = err ? NULL : diff__refuse(differing.sides);
 	if (reason) {
-		log_err("these two cannot be compared: %s", reason);
+		log_err("these two cannot be compared (%s, %s): %s", mode_of(&differing, COMPARE_BASE),
+			mode_of(&differing, COMPARE_NEW), reason);
 		code = EXIT_USAGE;
 	} else if (!err) {
 		code = tell(&differing);
@@ -132,6 +152,7 @@ int diff_command__run(const struct options *options)
 	compare__free(&differing.compare);
 	for (int i = 0; i < COMPARE_SIDES; i++)
 		record_sum__free(&differing.sums[i]);
+	unfinished = NULL;
 	output__close(&differing.output);
 	return code;
 }

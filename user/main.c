@@ -5,7 +5,6 @@
  * that was found; that of a command is passed on.
  */
 #include "base/log.h"
-#include "base/util.h"
 #include "diff_command.h"
 #include "exit_codes.h"
 #include "options.h"
@@ -14,6 +13,7 @@
 #include "out/name.h"
 #include "outputs.h"
 #include "print.h"
+#include "quit.h"
 #include "report_command.h"
 #include "py/marker.h"
 #include "run/doctor.h"
@@ -117,25 +117,20 @@ static void write_snapshot(void *context)
 /* What a second Ctrl-C still has to remove; NULL = nothing. */
 static const struct recording *unfinished;
 
-/* Quits at once, but leaves no temporary file behind. Only what is safe in a signal handler. */
-static void quit_at_once(int signal)
+/* No temporary file is left behind. Only what is safe in a signal handler. */
+static void clean_up(void)
 {
 	if (unfinished)
 		outputs__unlink_temporary(&unfinished->outputs);
 	if (unfinished && unfinished->report.tmp_path)
 		unlink(unfinished->report.tmp_path);
 	marker__clear_all();
-	_exit(128 + signal);
 }
 
 static void quit_on_second_signal(const struct recording *recording)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-
 	unfinished = recording;
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		if (signal(signals[i], quit_at_once) == SIG_IGN)
-			signal(signals[i], SIG_IGN);
+	quit__on_signals(clean_up);
 }
 
 /* Also of a run without samples. */

@@ -310,19 +310,23 @@ int choose_writers(struct options *options, const struct writer *format)
 	return 0;
 }
 
-/* What files are to be rotated? */
-static int check_rotation(const struct options *options)
+/* What files are to be rotated? And what is written all the time does not go where a command writes, too. */
+static int check_recordings(const struct options *options)
 {
 	bool rotates = options->rotation.bytes || options->rotation.ns, any = false;
 
 	if (options->rotation.keep && !rotates)
 		return refuse("--keep is for the files of --rotate");
-	for (size_t i = 0; i < options->outputs.len && rotates; i++) {
+	for (size_t i = 0; i < options->outputs.len; i++) {
+		bool is_stdout = !strcmp(options->outputs.items[i].path, "-");
+
 		if (!options->outputs.items[i].writer->streams)
 			continue;
 		any = true;
-		if (!strcmp(options->outputs.items[i].path, "-"))
+		if (is_stdout && rotates)
 			return refuse("--rotate: stdout is one file");
+		if (is_stdout && options->session.command)
+			return refuse("-o -: what the command prints would be in the recording");
 	}
 	return rotates && !any ? refuse("--rotate is for recordings: -o FILE.pbp") : 0;
 }
@@ -491,7 +495,7 @@ int options__parse(struct options *options, int argc, char **argv)
 	else
 		err = take_words(options, words);
 	err = err ?: check_filter(options) ?: check_mode(options) ?: check_engine(options);
-	return err ?: choose_writers(options, format) ?: check_rotation(options);
+	return err ?: choose_writers(options, format) ?: check_recordings(options);
 }
 
 void options__free(struct options *options)

@@ -138,7 +138,8 @@ static int check(struct options *options)
 	if (!reading->files.len)
 		return refuse("which recording? report FILE.pbp (--help explains)");
 	if (reading->merged &&
-	    (reading->apart.processes || reading->apart.containers || reading->apart.threads))
+	    (reading->apart.processes || reading->apart.containers || reading->apart.threads ||
+	     reading->adds_threads))
 		return refuse("--by merged: nothing is told apart then");
 	if (reading->from.kind == TIME_SINCE && reading->to.kind == TIME_SINCE &&
 	    reading->from.ns >= reading->to.ns)

@@ -241,6 +241,7 @@ static int parse_clock(const char *text, struct report_time *out)
 	bool has_date = rest && (*rest == 'T' || *rest == ' ');
 	int hour, minute, second = 0, used = 0;
 	int64_t fraction_ns = 0;
+	time_t since_1970;
 	const char *time = has_date ? rest + 1 : text;
 
 	if (sscanf(time, "%2d:%2d%n", &hour, &minute, &used) != 2 || !used)
@@ -262,8 +263,10 @@ static int parse_clock(const char *text, struct report_time *out)
 					    ((hour * 60ll + minute) * 60 + second) * NS + fraction_ns};
 		return *time ? -EINVAL : 0;
 	}
-	out->kind = TIME_AT;
-	out->ns = (int64_t)(*time == 'Z' ? timegm(&tm) : mktime(&tm)) * NS + fraction_ns;
+	since_1970 = *time == 'Z' ? timegm(&tm) : mktime(&tm);
+	if (since_1970 < 0 || since_1970 >= INT64_MAX / NS)
+		return -EINVAL;
+	*out = (struct report_time){TIME_AT, since_1970 * NS + fraction_ns};
 	return time[*time == 'Z'] ? -EINVAL : 0;
 }
 

@@ -115,7 +115,8 @@ int outputs__start(struct outputs *outputs, const struct profile *profile, struc
 
 	*sinks = NULL;
 	for (size_t i = 0; i < outputs->open && !err; i++) {
-		struct recorder_config config = {.profile = profile, .host = host(), .apart = apart};
+		struct recorder_config config = {
+			.profile = profile, .host = outputs->host ?: host(), .apart = apart};
 		struct sink *sink;
 
 		if (!is_record(outputs, i) && !is_replay(outputs, i))
@@ -169,14 +170,11 @@ bool outputs__take_snapshots(const struct outputs *outputs)
 
 static void tell_record(const struct record_output *record)
 {
-	if (record->number > record->first)
-		log_info("wrote %s, the last of %u files%s", log_shown(record->file),
-			 record->number - record->first + 1,
-			 record->rotation.keep && record->number - record->first >= record->rotation.keep
-				 ? ", of which the first are gone by --keep"
-				 : "");
-	else
-		log_info("wrote %s%s", log_shown(record->file),
+	if (record->written.len > 1)
+		log_info("wrote %s, the last of %zu files%s", log_shown(record->last), record->written.len,
+			 record->removed ? ", of which the first are gone by --keep" : "");
+	else if (record->last)
+		log_info("wrote %s%s", log_shown(record->last),
 			 record->output.replaces ? ", in place of the file that was there" : "");
 }
 
@@ -185,11 +183,11 @@ void outputs__tell(const struct outputs *outputs)
 	for (size_t i = 0; i < outputs->open; i++) {
 		const struct output *output = output_of(outputs, i);
 
-		if (!output->written || output->fd == STDOUT_FILENO)
+		if (output->fd == STDOUT_FILENO)
 			continue;
 		if (is_record(outputs, i))
 			tell_record(&outputs->records[i]);
-		else
+		else if (output->written)
 			log_info("wrote %s%s", log_shown(output->path),
 				 output->replaces ? ", in place of the file that was there" : "");
 	}

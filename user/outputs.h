@@ -22,7 +22,9 @@ struct outputs {
 	struct record_output *records; /* ... those that are recordings ... */
 	struct replay *replays;	       /* ... and those that are made of one; one of the three for each */
 	size_t open;
-	bool settled; /* weights of samples are as they come; set by the caller before they do */
+	/* Set by the caller before samples come: */
+	bool settled;	  /* their weights are as they come */
+	const char *host; /* that they were taken on; NULL: this one */
 };
 
 /* What names of files are made of; `pid`: %p. */

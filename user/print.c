@@ -95,6 +95,6 @@ void print__lines(struct buf *text)
 	if (isatty(STDERR_FILENO))
 		wrap_lines(text, print__width(STDERR_FILENO));
 	if (text->len)
-		log_info("%.*s", (int)text->len - (text->data[text->len - 1] == '\n'), text->data);
+		log_text(text->data, text->len - (text->data[text->len - 1] == '\n'));
 	buf__free(text);
 }

@@ -11,6 +11,7 @@
 #include "out/record_sum.h"
 #include "outputs.h"
 #include "print.h"
+#include "quit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,16 @@ struct reading {
 	struct outputs outputs;
 	bool failed;
 };
+
+/* What Ctrl-C and the like have to remove; NULL: nothing. */
+static const struct outputs *unfinished;
+
+/* Only what is safe in a signal handler. */
+static void clean_up(void)
+{
+	if (unfinished)
+		outputs__unlink_temporary(unfinished);
+}
 
 /* --- times --- */
 
@@ -76,6 +87,7 @@ static int begin(struct record_sum *sum, void *context)
 	/* Recordings that are written from it say times as it does. */
 	sum->profile.start_ns = NS_OF_DAY;
 	reading->outputs.settled = true;
+	reading->outputs.host = strtab__get(sum->profile.strings, sum->host);
 	return outputs__start(&reading->outputs, &sum->profile, sum->apart, &sum->sink);
 }
 
@@ -306,6 +318,8 @@ int report_command__run(const struct options *options)
 	int err, code = EXIT_FAILED;
 
 	outputs__facts(&facts, getpid());
+	unfinished = &reading.outputs;
+	quit__on_signals(clean_up);
 	err = record_sum__init(&reading.sum) ?: outputs__open(&reading.outputs, options, &facts);
 	reading.sum.filter = wanted->filter;
 	reading.sum.apart_is_set = wanted->apart_is_set;
@@ -317,6 +331,7 @@ int report_command__run(const struct options *options)
 		read_file(&reading, wanted->files.items[i]);
 	if (!err)
 		code = finish(&reading);
+	unfinished = NULL;
 	outputs__close(&reading.outputs);
 	record_sum__free(&reading.sum);
 	return code;

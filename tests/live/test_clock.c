@@ -115,7 +115,7 @@ LIVE_TEST(clock, in_step_with_the_tick)
 	      share(told.used[0], told.used[1]));
 
 	target = start(python, "instep.py");
-	run = profile(target, .rate = tick_rate(), .min_samples = 50, .signal = SIGUSR1,
+	run = profile(target, .rate = tick_rate(), .min_samples = 100, .signal = SIGUSR1,
 		      .args = {"--clock=tick", "--function"});
 	told = ask(target);
 	check(fabs(share_between(run) - share(told.met[0], told.met[1])) < 20,

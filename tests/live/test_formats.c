@@ -344,13 +344,13 @@ LIVE_TEST(formats, diff)
 /* What is of other time is no change of it; the engine and the rate are told. */
 LIVE_TEST(formats, diff_of_modes)
 {
-	static const char *const modes[] = {"cpu", "wall", "offcpu", "cpu"};
+	static const char *const modes[] = {"cpu", "wall", "offcpu", "cpu", "gil"};
 	const char *folder = scratch_folder("");
-	char paths[4][CHILD_PATH];
+	char paths[5][CHILD_PATH];
 	struct run *run;
 
 	start_threads();
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		snprintf(paths[i], CHILD_PATH, "%s/%d.pbp", folder, i);
 		run = profiler_run("-p", pid_text, "-d", "0.4", "-r", i == 3 ? "199" : "499", "-q", "--mode", modes[i],
 				   "-o", paths[i]);
@@ -362,6 +362,9 @@ LIVE_TEST(formats, diff_of_modes)
 		      modes[i], run->code, run->out, run->err);
 	}
 	check(profiler_run("diff", paths[1], paths[2])->code == 2, "all time and time off the CPU");
+	run = profiler_run("diff", paths[2], paths[4]);
+	check(run->code == 2 && strstr(run->err, "(offcpu, gil)"), "offcpu and gil: exit code %d: %s", run->code,
+	      run->err);
 	run = profiler_run("diff", paths[0], paths[3]);
 	check(run->code == 0 && strstr(run->err, "they differ in rate: 499, 199 Hz"), "exit code %d: %s", run->code,
 	      run->err);

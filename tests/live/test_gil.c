@@ -188,6 +188,7 @@ static const char FOUR[] = "import threading\n"
 LIVE_TEST(gil, one_of_four)
 {
 	static const char *const versions[] = {"3.11", "3.12", "3.13"};
+	size_t tried = 0;
 
 	if (by_readv())
 		cr_skip("two_in_turns tells");
@@ -198,6 +199,7 @@ LIVE_TEST(gil, one_of_four)
 
 		if (!target)
 			continue;
+		tried++;
 		timed = profile_mode(target, "gil", 0.4);
 		target__end(target);
 		check(timed.held > 0.2 * timed.elapsed && timed.held < 1.3 * timed.elapsed, "held for %.3f of %.3f s",
@@ -205,6 +207,7 @@ LIVE_TEST(gil, one_of_four)
 		check(timed.waited > 1.5 * timed.held && timed.held + timed.waited < 4.4 * timed.elapsed,
 		      "held for %.3f s, waited for %.3f, in %.3f", timed.held, timed.waited, timed.elapsed);
 	}
+	check(tried, "none of these Pythons is here");
 }
 
 /* The GIL of one interpreter is not that of another. */

@@ -13,17 +13,27 @@
 
 static char page[CHILD_PATH];
 
-/* The page of a run that has to succeed. */
+#define TRIES	4
+#define SAMPLES 300 /* so that each of a dozen files has some */
+
+/* The page of a run that has to succeed; a longer one, if the machine is busy. */
 static const char *heatmap_of(struct target *target)
 {
-	char pid[16];
+	char pid[16], duration[16];
+	double seconds = 0.7;
 	struct run *run;
 
 	snprintf(pid, sizeof(pid), "%d", target->pid);
 	snprintf(page, sizeof(page), "%s/x.heatmap.html", scratch_folder(""));
-	run = profiler_run("-p", pid, "-d", "0.7", "-r", "499", "-q", "-o", page);
-	check(run->code == 0, "exit code %d", run->code);
-	return read_text(page);
+	for (int i = 0; i < TRIES; i++, seconds *= 2) {
+		snprintf(duration, sizeof(duration), "%.1f", seconds);
+		run = profiler_run("-p", pid, "-d", duration, "-r", "499", "-q", "-o", page);
+		check(run->code == 0, "exit code %d", run->code);
+		if (run->report.samples >= SAMPLES)
+			return read_text(page);
+	}
+	check(false, "only %.0f samples", run->report.samples);
+	return NULL;
 }
 
 /* The words of its code as JSON has them. */

@@ -310,6 +310,30 @@ LIVE_TEST(record, snapshot)
 	check(child__wait(child, 30) && child__code(child) == WRITTEN, "%s", child__err(child));
 }
 
+/* Ctrl-C while it still reads: nothing half made is left. */
+LIVE_TEST(record, report_is_stopped)
+{
+	const char *folder = scratch_folder(""), *fifo = path_of(folder, "fifo");
+	const char *words[] = {"report", fifo, "-o", path_of(folder, "x.html"), NULL};
+	struct child *child;
+	glob_t found;
+	int begun = 1;
+
+	check(!mkfifo(fifo, 0600), "mkfifo");
+	child = profiler__start(words);
+	for (int i = 0; i < 300 && begun; i++) {
+		begun = glob(path_of(folder, ".x.html.*"), 0, NULL, &found);
+		if (begun)
+			pause_for(0.1);
+		else
+			globfree(&found);
+	}
+	check(!begun, "it does not begin: %s", child__err(child));
+	kill(child->pid, SIGINT);
+	check(child__wait(child, 30) && child__code(child) == 128 + SIGINT, "it goes on");
+	check(glob(path_of(folder, ".x*"), 0, NULL, &found) == GLOB_NOMATCH, "a file is left");
+}
+
 LIVE_TEST(record, refused)
 {
 	const char *folder = scratch_folder(""), *file = path_of(folder, "x.pbp");

@@ -89,6 +89,17 @@ Test(blame_table, rows)
 	cr_expect(strstr(format(blame_table__format), "\n    40.0%    0.800  ... and 3 more\n"), "%s", buf.data);
 }
 
+/* In a recording such words may be anybody's. */
+Test(blame_table, hostile_words)
+{
+	add(500, "take", WAITS, "burn", "[holder: \x1b[31m]", NULL);
+	add(400, "nap", "[[\x1b]0;title\a]", NULL);
+	cr_expect(strstr(format(blame_table__format), "take (x.py:3)  burn (x.py:3)  \\x1b[31m\n"), "%s",
+		  buf.data);
+	cr_expect(strstr(format(summary__format), "\\x1b]0;title\\x07 "), "%s", buf.data);
+	cr_expect(!strchr(buf.data, '\x1b'));
+}
+
 Test(blame_table, only_where_there_is_something_to_tell)
 {
 	add(2500, "main", "burn", "[[holds the GIL]", NULL);

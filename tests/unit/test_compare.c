@@ -118,6 +118,29 @@ Test(compare, waits)
 	expect_row("nap", 50, 100.0 * 4 / 6, 50, 100.0 * 4 / 6);
 }
 
+/* ... also where it is told whom it waited for, who is no callee of its. */
+Test(compare, holders)
+{
+	struct profile *sides[] = {&base, &new};
+
+	for (uint64_t i = 0; i < 2; i++) {
+		struct frame wait = {.kind = FRAME_SPECIAL,
+				     .function = made_text(sides[i], "[waits for the GIL]"),
+				     .wait = true};
+		uint32_t node = made_add_frame(sides[i], TRIE_ROOT, MADE_FRAME("want", "a.py", 3, 1));
+
+		node = trie__child(&sides[i]->trie, node, frame_table__add(&sides[i]->frames, &wait));
+		node = made_add_frame(sides[i], node, MADE_FRAME("hold", "b.py", 9, 8));
+		node = made_add_frame(sides[i], node, MADE_NOTE("[holder: sleep]", FRAME_SPECIAL));
+		made_add_weight(sides[i], node, 1);
+		MADE_STACK(sides[i], 1 + 2 * i, MADE_FRAME("hold", "b.py", 9, 8));
+	}
+	lay_over();
+	cr_expect_eq(compare.rows.len, 2);
+	expect_row("want", 50, 25, 50, 25);
+	expect_row("hold", 50, 75, 50, 75);
+}
+
 Test(compare, refuses)
 {
 	struct diff_side sides[] = {{"a", &base}, {"b", &new}};
@@ -132,6 +155,9 @@ Test(compare, refuses)
 	cr_expect(strstr(diff__refuse(sides), "off it"));
 	base.account.mode = "wall";
 	cr_expect(strstr(diff__refuse(sides), "all time"));
+	base.account.mode = "exception";
+	new.account.mode = "cpu";
+	cr_expect(strstr(diff__refuse(sides), "other kinds"));
 }
 
 /* On a terminal each row is one line of it. */

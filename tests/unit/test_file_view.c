@@ -60,7 +60,7 @@ static void expect(const char *path, enum file_fault fault, const char *text)
 {
 	struct file_read file = {.path = path};
 
-	file_view__read(&view, &file, 1);
+	file_view__read(&view, &file, 1, UINT64_MAX);
 	cr_expect_eq(file.fault, fault, "%s: %d", path, file.fault);
 	cr_expect(!text || (file.len == strlen(text) && !memcmp(file.text, text, file.len)), "%s: %.*s", path,
 		  (int)file.len, file.text);
@@ -74,7 +74,7 @@ Test(file_view, reads)
 
 	put("a.py", "one\n", 4, 0644);
 	put("b.py", "", 0, 0644);
-	file_view__read(&view, files, 3);
+	file_view__read(&view, files, 3, UINT64_MAX);
 	cr_expect(files[0].fault == FILE_READ && files[0].len == 4 && !memcmp(files[0].text, "one\n", 4));
 	cr_assert(!lstat("a.py", &stat));
 	cr_expect(files[0].inode == stat.st_ino && files[0].device == stat.st_dev &&
@@ -119,7 +119,7 @@ Test(file_view, bounds)
 		files[i].path = "b.py";
 	for (size_t i = 0; i < 12; i++)
 		files[i].path = "a.py";
-	file_view__read(&view, files, FILE_READS_MAX + 1);
+	file_view__read(&view, files, FILE_READS_MAX + 1, UINT64_MAX);
 	for (size_t i = 0; i < 12; i++) {
 		read += files[i].fault == FILE_READ;
 		too_large += files[i].fault == FILE_TOO_LARGE;
@@ -128,6 +128,17 @@ Test(file_view, bounds)
 	cr_expect_eq(files[FILE_READS_MAX].fault, FILE_FAILED);
 	for (size_t i = 0; i <= FILE_READS_MAX; i++)
 		free(files[i].text);
+}
+
+/* When the time is over nothing is read any more, and that is the reason. */
+Test(file_view, in_time)
+{
+	struct file_read files[2] = {{.path = "a.py"}, {.path = "a.py"}};
+
+	put("a.py", "line\n", 5, 0644);
+	file_view__read(&view, files, 2, 1);
+	cr_expect(files[0].fault == FILE_SLOW && files[1].fault == FILE_SLOW && !files[0].text);
+	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
 }
 
 /* A process of another user; the caller ends it. */

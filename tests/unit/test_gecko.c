@@ -115,6 +115,25 @@ Test(gecko, categories)
 	expect("\"func\":[0,1,1,1,2,3]");
 }
 
+/* Who holds the GIL may be on the CPU or off it. */
+Test(gecko, holders)
+{
+	uint32_t f = node_of(TRIE_ROOT, "f"), node;
+	struct frame wait = {.kind = FRAME_SPECIAL, .wait = true};
+
+	profile.unit = PROFILE_TIME;
+	wait.function = made_text(&profile, "[holds the GIL]");
+	take(&first, 0, trie__child(&profile.trie, f, frame_table__add(&profile.frames, &wait)), 0, MS);
+	wait.function = made_text(&profile, "[holds the GIL: sleep]");
+	take(&first, 1, trie__child(&profile.trie, f, frame_table__add(&profile.frames, &wait)), SINK_WAIT, MS);
+	wait.function = made_text(&profile, "[waits for the GIL]");
+	node = node_of(trie__child(&profile.trie, f, frame_table__add(&profile.frames, &wait)), "h");
+	node = made_add_frame(&profile, node, MADE_NOTE("[holder: sleep]", FRAME_SPECIAL));
+	take(&first, 2, node, SINK_WAIT, MS);
+	write_file();
+	expect("\"category\":[0,1,1,4,2,1,2]");
+}
+
 /* The collection itself is a frame, with its own category, where it is one. */
 Test(gecko, collection)
 {
@@ -157,6 +176,25 @@ Test(gecko, limit)
 	expect("\"tid\":7");
 	expect("\"stack\":[0],\n\"time\":[0],\n\"weight\":[1]");
 	expect("\"pruned\": 4");
+}
+
+/* So many texts that not all fit: those that are there are right, and the rest is summed up. */
+Test(gecko, texts)
+{
+	static char name[1 << 20];
+	uint32_t f = node_of(TRIE_ROOT, "f");
+
+	memset(name, 'x', sizeof(name) - 1);
+	for (int i = 0; i < 80; i++) {
+		name[0] = (char)('0' + i % 10);
+		name[1] = (char)('0' + i / 10);
+		take(&first, i, node_of(TRIE_ROOT, name), 0, MS);
+	}
+	take(&first, 90, f, 0, MS);
+	cr_expect(strtab__bytes(gecko->strings) < 70u << 20, "%zu bytes", strtab__bytes(gecko->strings));
+	cr_expect(gecko->samples > 50 && gecko->samples < 70, "%zu samples", gecko->samples);
+	cr_expect_eq(gecko->pruned_ns, (81 - gecko->samples) * MS);
+	cr_expect_eq(gecko->frames.len, 1 + gecko->samples);
 }
 
 Test(gecko, nothing)

@@ -85,6 +85,26 @@ Test(heat, shop)
 				     heat.lines.items[heat.files.items[i].first_line + k].line);
 }
 
+/* Whom a wait is due to stands below it: the time is the waiter's, and that line was not executing. */
+Test(heat, of_a_holder)
+{
+	struct frame wait = {
+		.kind = FRAME_SPECIAL, .function = made_text(&profile, "[waits for the GIL]"), .wait = true};
+	uint32_t node;
+
+	MADE_STACK(&profile, 3, MADE_FRAME("hold", "b.py", 9, 8));
+	node = made_add_frame(&profile, TRIE_ROOT, MADE_FRAME("want", "a.py", 5, 1));
+	node = trie__child(&profile.trie, node, frame_table__add(&profile.frames, &wait));
+	node = made_add_frame(&profile, node, MADE_FRAME("hold", "b.py", 9, 8));
+	node = made_add_frame(&profile, node, MADE_NOTE("[holder: sleep]", FRAME_SPECIAL));
+	made_add_weight(&profile, node, 2);
+	count();
+	cr_expect_eq(heat.notes.len, 0);
+	expect_line("a.py", 5, 2, 2, "want");
+	expect_line("b.py", 9, 3, 3, "hold");
+	cr_expect_eq(profile__value(&profile, file_named("b.py")->total), 3);
+}
+
 /* Two functions in one line, one of them hotter; and what it waits for is the line's own. */
 Test(heat, of_one_line)
 {

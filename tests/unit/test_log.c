@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -152,6 +153,22 @@ Test(log, progress_gives_way_to_messages)
 	check("\r\x1b[K");
 	log_info("clear");
 	check("pybpfprof: clear\n");
+}
+
+/* Lines as they are, however long they are together. */
+Test(log, long_text)
+{
+	char text[6000], want[6100];
+
+	use_pipe();
+	memset(text, 'x', sizeof(text));
+	text[100] = '\n';
+	snprintf(want, sizeof(want), "pybpfprof: %.*s\n", (int)sizeof(text), text);
+	log_text(text, sizeof(text));
+	check(want);
+	log_set_level(LOG_WARN);
+	log_text(text, sizeof(text));
+	check("");
 }
 
 /* A line of exactly the width would wrap, and so would half of a wide character. */

@@ -528,6 +528,9 @@ Test(options, rotation)
 	expect_bad("-p 1 -o x.pbp --rotate 1M --keep 0");
 	expect_bad("-p 1 -o x.html --rotate 1M");
 	expect_bad("-p 1 -o - --format pbp --rotate 1M");
+	expect_good("-p 1 -o - --format pbp");
+	expect_bad("-o - --format pbp -- a");
+	expect_good("-o - --format jsonl -- a");
 }
 
 Test(options, report)
@@ -564,6 +567,8 @@ Test(options, report)
 	expect_bad("report x.pbp -p 0");
 	expect_bad("report x.pbp --thread=");
 	expect_bad("report x.pbp --from 5 --to 5");
+	expect_bad("report x.pbp --from 9999-01-01T00:00:00Z");
+	expect_bad("report x.pbp --from 1969-12-31T23:59:59Z");
 }
 
 static void expect_time(const char *text, int kind, double seconds)

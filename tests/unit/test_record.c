@@ -278,6 +278,60 @@ Test(record, in_part)
 	}
 }
 
+/* A part that is recorded again is a run that began there, also if its first sample is in the second file. */
+Test(record, part_as_recording)
+{
+	struct buf again = {0};
+	struct recorder_config config = {
+		.profile = &sum.profile, .host = "here", .write = append, .context = &again};
+	struct recorder *part;
+	size_t first;
+
+	record_some();
+	first = file.len;
+	recorder__free(recorder);
+	profile.start_realtime_ns += 5 * PERIOD;
+	record_some();
+	sum.filter = (struct record_filter){
+		.has_from = true, .from_ns = 65 * PERIOD / 10, .has_to = true, .to_ns = 78 * PERIOD / 10};
+	sum.profile.start_ns = START;
+	cr_assert_eq(recorder__new(&part, &config), 0);
+	sum.sink = recorder__sink(part);
+	cr_assert_eq(add(first), 0);
+	cr_assert_eq(record_sum__add(&sum, fd_with(file.data + first, file.len - first), &fault), 0);
+	record_sum__finish(&sum);
+	cr_assert_eq(recorder__end(part), 0);
+	recorder__free(part);
+	reopen_sum();
+	cr_assert_eq(record_sum__add(&sum, fd_with(again.data, again.len), &fault), 0);
+	buf__free(&again);
+	cr_expect_null(fault);
+	record_sum__finish(&sum);
+	cr_expect_eq(sum.profile.samples, 3, "%llu", (unsigned long long)sum.profile.samples);
+	cr_expect_eq(sum.profile.duration_ns, 13 * PERIOD / 10, "%llu",
+		     (unsigned long long)sum.profile.duration_ns);
+	cr_expect_eq(sum.profile.start_realtime_ns, 1700000000000000000ull + 65 * PERIOD / 10);
+}
+
+/* What is of other time is not added. */
+Test(record, files_of_other_modes)
+{
+	size_t first;
+
+	profile.account.mode = "cpu";
+	record_some();
+	first = file.len;
+	recorder__free(recorder);
+	profile.account.mode = "exception";
+	record_some();
+	cr_assert_eq(add(first), 0);
+	cr_expect_null(fault);
+	cr_assert_eq(record_sum__add(&sum, fd_with(file.data + first, file.len - first), &fault), 0);
+	cr_expect(fault && strstr(fault, "left out") && sum.cut_off);
+	record_sum__finish(&sum);
+	cr_expect_eq(sum.profile.samples, 5);
+}
+
 /* Of a wait that goes on longer than the span, the part in it. */
 Test(record, wait_in_part)
 {
@@ -367,6 +421,54 @@ Test(record, wrong_bytes)
 	}
 }
 
+/* Two files that were put together are no longer recording, and it is told. */
+Test(record, more_behind_the_end)
+{
+	struct buf twice = {0};
+	size_t len;
+
+	record_some();
+	len = file.len;
+	for (int i = 0; i < 2; i++)
+		buf__add(&twice, file.data, len);
+	buf__free(&file);
+	file = twice;
+	cr_assert_eq(add(2 * len), 0);
+	cr_expect(fault && strstr(fault, "follows its end") && sum.cut_off);
+	record_sum__finish(&sum);
+	cr_expect_eq(sum.profile.samples, 5);
+	reopen_sum();
+	cr_assert_eq(add(len + 1), 0);
+	cr_expect(fault && sum.cut_off);
+}
+
+/* Times that no clock has: they are as they were, of a recording of a recording as well. */
+Test(record, times_that_wrap)
+{
+	static const int64_t times[] = {INT64_MAX, INT64_MIN, 0, INT64_MAX - 1};
+	struct sink_sample sample = {
+		.node = made_add_frame(&profile, TRIE_ROOT, MADE_FRAME("a", "a.py", 7, 1)), .weight_ns = 5};
+	struct record_reader *reader;
+	struct record_sample got;
+	struct profile read;
+	size_t count = 0;
+
+	profile.period_ns = 5;
+	start((struct record_apart){0});
+	for (size_t i = 0; i < 4; i++) {
+		sample.time_ns = START + (uint64_t)times[i];
+		recorder__sink(recorder)->take(recorder__sink(recorder), &sample);
+	}
+	end();
+	cr_assert_eq(profile__init(&read, 1000), 0);
+	cr_assert_eq(record_reader__open(&reader, fd_with(file.data, file.len), &read), 0);
+	for (; record_reader__next(reader, &got); count++)
+		cr_expect_eq(got.time_ns, times[count], "%zu: %lld", count, (long long)got.time_ns);
+	cr_expect(count == 4 && reader->ended);
+	record_reader__close(reader);
+	profile__free(&read);
+}
+
 Test(record, other_versions)
 {
 	record_some();
@@ -449,8 +551,8 @@ Test(record, unknown_chunks)
 	cr_assert_eq(chunk_reader__open(&reader, fd_with(file.data, file.len)), 0);
 	while (!chunk_reader__next(&reader)) {
 		chunk_writer__add(&writer, 200, "something new", 13);
-		chunk_writer__add(&writer, reader.kind, reader.raw, reader.raw_len);
 		chunk_writer__add(&writer, 201, "", 0);
+		chunk_writer__add(&writer, reader.kind, reader.raw, reader.raw_len);
 	}
 	chunk_reader__close(&reader);
 	cr_assert_eq(writer.out.err, 0);

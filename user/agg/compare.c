@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES_MAX (1u << 22)
+#define NODES_MAX (1u << 23) /* as many as two profiles have */
 
 /* A side while it is laid over the other. */
 struct side {
@@ -124,25 +124,27 @@ static int lay_over(struct side *side, struct hmap *known)
 
 /* --- rows --- */
 
-static void count_side(struct compare *compare, int side, const uint64_t *totals, struct trie_walk *walk,
-		       uint32_t *on)
+static void count_side(struct compare *compare, int side, const uint64_t *totals, const uint32_t *wait_nodes,
+		       struct trie_walk *walk, uint32_t *on)
 {
 	const struct trie_node *nodes = compare->both.trie.nodes.items;
 
 	while (trie_walk__next(walk)) {
 		uint32_t frame = nodes[walk->node].frame, owner = frame;
+		uint32_t wait = wait_nodes[walk->node], above = nodes[wait].parent;
 		struct compare_row *rows = compare->rows.items;
+		/* Who is waited for is not on the stack. */
+		bool is_own = wait == TRIE_ROOT || walk->node == wait;
 
 		if (!walk->entering) {
-			on[frame]--;
+			on[frame] -= is_own;
 			continue;
 		}
-		/* What a function waited for is its own. */
-		if (nodes[walk->node].parent != TRIE_ROOT &&
-		    frame_table__get(&compare->both.frames, frame)->wait)
-			owner = nodes[nodes[walk->node].parent].frame;
+		/* What a function waited for is its own, whoever it is due to. */
+		if (wait != TRIE_ROOT)
+			owner = nodes[above != TRIE_ROOT ? above : wait].frame;
 		rows[owner].self[side] += compare->self[side].items[walk->node];
-		if (on[frame]++ == 0)
+		if (is_own && on[frame]++ == 0)
 			rows[frame].total[side] += totals[walk->node];
 	}
 }
@@ -163,8 +165,8 @@ static uint64_t *totals_of(const struct compare *compare, int side)
 static int count_rows(struct compare *compare)
 {
 	size_t count = compare->both.frames.frames.len;
-	uint32_t *on = calloc(count ?: 1, sizeof(*on));
-	int err = on ? vec__reserve(&compare->rows, count) : -ENOMEM;
+	uint32_t *on = calloc(count ?: 1, sizeof(*on)), *wait_nodes = profile__wait_nodes(&compare->both);
+	int err = on && wait_nodes ? vec__reserve(&compare->rows, count) : -ENOMEM;
 
 	for (uint32_t id = 0; id < count && !err; id++)
 		compare->rows.items[compare->rows.len++] = (struct compare_row){.frame = id};
@@ -174,10 +176,11 @@ static int count_rows(struct compare *compare)
 
 		err = totals ? trie_walk__open(&walk, &compare->both.trie) : -ENOMEM;
 		if (!err)
-			count_side(compare, side, totals, &walk, on);
+			count_side(compare, side, totals, wait_nodes, &walk, on);
 		trie_walk__close(&walk);
 		free(totals);
 	}
+	free(wait_nodes);
 	free(on);
 	return err;
 }

@@ -5,6 +5,8 @@
  */
 #include "agg/heat.h"
 
+#include "agg/profile.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +28,7 @@ struct counting {
 	struct hmap file_of;  /* name -> index in heat->files */
 	struct hmap spot_of;  /* file << 32 | line -> index in spots */
 	struct hmap note_of;  /* text -> index in heat->notes */
+	uint32_t *wait_of;    /* of each node: the wait that it stands below, or is; TRIE_ROOT: none */
 	uint32_t *frame_spot; /* of each frame; NONE: it is no line */
 	uint64_t *frame_self;
 	uint32_t *file_on;
@@ -92,20 +95,22 @@ static int add_note(struct counting *counting, uint32_t frame, uint64_t self)
 	return 0;
 }
 
-/* The frame whose own a node's weight is: what is waited for is of the one that waits. */
-static uint32_t frame_of(const struct counting *counting, const struct trie_node *node)
+/* The frame whose own a node's weight is: what is waited for is of the one that waits, whoever it is due to. */
+static uint32_t frame_of(const struct counting *counting, uint32_t id)
 {
-	const struct trie_node *parent = &counting->trie->nodes.items[node->parent];
+	const struct trie_node *nodes = counting->trie->nodes.items;
+	uint32_t wait = counting->wait_of[id], above = nodes[wait].parent;
 
-	if (node->parent != TRIE_ROOT && frame_table__get(counting->frames, node->frame)->wait &&
-	    counting->frame_spot[parent->frame] != NONE)
-		return parent->frame;
-	return node->frame;
+	if (wait == TRIE_ROOT)
+		return nodes[id].frame;
+	return above != TRIE_ROOT && counting->frame_spot[nodes[above].frame] != NONE ? nodes[above].frame
+										      : nodes[wait].frame;
 }
 
-static int add_self(struct counting *counting, const struct trie_node *node)
+static int add_self(struct counting *counting, uint32_t id)
 {
-	uint32_t frame = frame_of(counting, node), number = counting->frame_spot[frame];
+	const struct trie_node *node = &counting->trie->nodes.items[id];
+	uint32_t frame = frame_of(counting, id), number = counting->frame_spot[frame];
 	struct spot *spot;
 
 	if (!node->self)
@@ -142,14 +147,19 @@ static int count(struct counting *counting)
 {
 	uint64_t *totals = trie__totals(counting->trie);
 	struct trie_walk walk = {0};
-	int err = totals ? trie_walk__open(&walk, counting->trie) : -ENOMEM;
+	int err;
+
+	counting->wait_of = profile_wait_nodes(counting->trie, counting->frames);
+	err = totals && counting->wait_of ? trie_walk__open(&walk, counting->trie) : -ENOMEM;
 
 	while (!err && trie_walk__next(&walk)) {
 		const struct trie_node *node = &counting->trie->nodes.items[walk.node];
 
-		pass(counting, node->frame, walk.entering, totals[walk.node]);
+		/* Who is waited for is not on the stack. */
+		if (counting->wait_of[walk.node] == TRIE_ROOT)
+			pass(counting, node->frame, walk.entering, totals[walk.node]);
 		if (walk.entering)
-			err = add_self(counting, node);
+			err = add_self(counting, walk.node);
 	}
 	trie_walk__close(&walk);
 	free(totals);
@@ -252,6 +262,7 @@ int heat__init(struct heat *heat, const struct trie *trie, const struct frame_ta
 	hmap__free(&counting.file_of);
 	hmap__free(&counting.spot_of);
 	hmap__free(&counting.note_of);
+	free(counting.wait_of);
 	free(counting.frame_spot);
 	free(counting.frame_self);
 	free(counting.file_on);

@@ -56,19 +56,23 @@ static int compare_waits(const void *left, const void *right)
 		       ?: (a->reason > b->reason) - (a->reason < b->reason);
 }
 
-uint32_t *profile__wait_nodes(const struct profile *profile)
+uint32_t *profile_wait_nodes(const struct trie *trie, const struct frame_table *frames)
 {
-	const struct trie *trie = &profile->trie;
 	uint32_t *waits = calloc(trie->nodes.len ?: 1, sizeof(*waits));
 
 	for (size_t id = 1; waits && id < trie->nodes.len; id++) {
 		const struct trie_node *node = &trie->nodes.items[id];
 
 		waits[id] = waits[node->parent];
-		if (!waits[id] && frame_table__get(&profile->frames, node->frame)->wait)
+		if (!waits[id] && frame_table__get(frames, node->frame)->wait)
 			waits[id] = (uint32_t)id;
 	}
 	return waits;
+}
+
+uint32_t *profile__wait_nodes(const struct profile *profile)
+{
+	return profile_wait_nodes(&profile->trie, &profile->frames);
 }
 
 int profile__waits(const struct profile *profile, struct profile_waits *out)

@@ -68,6 +68,7 @@ uint64_t profile__value(const struct profile *profile, uint64_t weight);
  * that held a lock meanwhile. An array that the caller frees; NULL: out of memory.
  */
 uint32_t *profile__wait_nodes(const struct profile *profile);
+uint32_t *profile_wait_nodes(const struct trie *trie, const struct frame_table *frames);
 
 /* Time by what was waited for, most first. The rest of the total was spent on the CPU. */
 struct profile_wait {

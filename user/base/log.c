@@ -92,6 +92,23 @@ void log_info(const char *fmt, ...)
 	LOG_WITH_ARGS(LOG_INFO, "", NULL, fmt);
 }
 
+void log_text(const char *text, size_t len)
+{
+	struct buf line = {0};
+	int saved_errno = errno;
+
+	if (!log_enabled(LOG_INFO))
+		return;
+	buf__adds(&line, progress_shown ? CLEAR_LINE "pybpfprof: " : "pybpfprof: ");
+	buf__add(&line, text, len);
+	buf__addc(&line, '\n');
+	progress_shown = false;
+	if (!line.err)
+		write_line(line.data, line.len);
+	buf__free(&line);
+	errno = saved_errno;
+}
+
 void log_dbg(const char *module, const char *fmt, ...)
 {
 	LOG_WITH_ARGS(LOG_DBG, "", module, fmt);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum log_level { LOG_ERR, LOG_WARN, LOG_INFO, LOG_DBG };
 
@@ -26,5 +27,7 @@ void log_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_err(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same for lines of any number and length; those above are cut. */
+void log_text(const char *text, size_t len);
 /* module names the subsystem, e.g. "runtime": printed as "pybpfprof: runtime: text". Shown with -v only. */
 void log_dbg(const char *module, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

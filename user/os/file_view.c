@@ -285,8 +285,8 @@ static _Noreturn void read_files(const struct file_view *view, const struct file
 
 /* --- the other side --- */
 
-/* Has it ended by itself, without having kept us waiting with one file? */
-static bool wait_for_end(int pidfd, const struct area *area)
+/* Has it ended by itself, without having kept us waiting with one file, or with all? */
+static bool wait_for_end(int pidfd, const struct area *area, uint64_t until_ns)
 {
 	struct pollfd poller = {.fd = pidfd, .events = POLLIN};
 	uint64_t since_ns = now_ns();
@@ -296,18 +296,18 @@ static bool wait_for_end(int pidfd, const struct area *area)
 		if (area->done != done)
 			since_ns = now_ns();
 		done = area->done;
-		if (now_ns() - since_ns > WAIT_MS * 1000000ull)
+		if (now_ns() - since_ns > WAIT_MS * 1000000ull || now_ns() > until_ns)
 			return false;
 	}
 	return true;
 }
 
-static void wait_for_reader(pid_t pid, const struct area *area)
+static void wait_for_reader(pid_t pid, const struct area *area, uint64_t until_ns)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd poller = {.fd = pidfd, .events = POLLIN};
 
-	if (pidfd >= 0 && !wait_for_end(pidfd, area)) {
+	if (pidfd >= 0 && !wait_for_end(pidfd, area, until_ns)) {
 		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 		/* What hangs in the kernel may not even be killed: then it is nobody's to wait for. */
 		poll(&poller, 1, WAIT_MS);
@@ -349,7 +349,7 @@ static void take_result(const struct area *area, size_t i, struct file_read *fil
 		file->fault = FILE_FAILED;
 }
 
-void file_view__read(const struct file_view *view, struct file_read *files, size_t count)
+void file_view__read(const struct file_view *view, struct file_read *files, size_t count, uint64_t until_ns)
 {
 	struct area *area = mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -359,12 +359,12 @@ void file_view__read(const struct file_view *view, struct file_read *files, size
 		files[i].fault = FILE_FAILED;
 	if (area == MAP_FAILED)
 		return;
-	for (int readers = 0; readers < READERS_MAX && area->done < asked; readers++) {
+	for (int readers = 0; readers < READERS_MAX && area->done < asked && now_ns() < until_ns; readers++) {
 		pid_t pid = fork_reader(view, files, asked, area);
 
 		if (pid < 0)
 			break;
-		wait_for_reader(pid, area);
+		wait_for_reader(pid, area, until_ns);
 		if (area->done < asked) {
 			area->results[area->done].fault = FILE_SLOW;
 			area->done++;

@@ -52,5 +52,10 @@ struct file_read {
 #define FILE_BYTES_MAX	(4u << 20)  /* of one file */
 #define FILES_BYTES_MAX (32u << 20) /* of one call; those that do not fit are too large, too */
 
-/* Reads the first FILE_READS_MAX; the caller frees the texts. Takes some seconds at most. */
-void file_view__read(const struct file_view *view, struct file_read *files, size_t count);
+#define FILES_WAIT_NS	20000000000ull /* for all that is read at a time, as a rule */
+
+/*
+ * Reads the first FILE_READS_MAX; the caller frees the texts. What has not been read by `until_ns`
+ * (base/clock.h) is FILE_SLOW.
+ */
+void file_view__read(const struct file_view *view, struct file_read *files, size_t count, uint64_t until_ns);

@@ -4,6 +4,7 @@
  */
 #include "os/source.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 
 #include <stdlib.h>
@@ -41,7 +42,7 @@ static void load(struct sources *sources, const char *path, struct source_file *
 
 	if (!may_look(sources))
 		return;
-	file_view__read(&sources->view, &read, 1);
+	file_view__read(&sources->view, &read, 1, now_ns() + FILES_WAIT_NS);
 	/* The next one would not be better. */
 	sources->known = read.fault != FILE_SLOW;
 	if (read.len > ALL_BYTES_MAX - sources->bytes) {

@@ -77,11 +77,11 @@ static void add_state(struct buf *buf, const char *text)
 {
 	static const char holder[] = "[holder: ";
 	size_t len = strlen(text);
+	bool is_holder = !strncmp(text, holder, sizeof(holder) - 1) && text[len - 1] == ']';
+	char *bare = is_holder ? strndup(text + sizeof(holder) - 1, len - sizeof(holder)) : NULL;
 
-	if (!strncmp(text, holder, sizeof(holder) - 1) && text[len - 1] == ']')
-		buf__add(buf, text + sizeof(holder) - 1, len - sizeof(holder));
-	else
-		buf__add_escaped(buf, text, NULL);
+	buf__add_escaped(buf, bare ?: text, NULL);
+	free(bare);
 }
 
 static size_t state_columns(const struct table *table)

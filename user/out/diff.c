@@ -31,15 +31,22 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
+static bool is_mode(const struct diff_side *base, const struct diff_side *new, const char *mode)
+{
+	return !strcmp(mode_of(base), mode) || !strcmp(mode_of(new), mode);
+}
+
 const char *diff__refuse(const struct diff_side sides[COMPARE_SIDES])
 {
 	const struct diff_side *base = &sides[COMPARE_BASE], *new = &sides[COMPARE_NEW];
 
 	if (same_text(mode_of(base), mode_of(new)))
 		return NULL;
-	if (!strcmp(mode_of(base), "wall") || !strcmp(mode_of(new), "wall"))
+	if (is_mode(base, new, "wall"))
 		return "one is of all time, the other only of a part of it (--mode)";
-	return "one is of time on the CPU, the other of time off it (--mode)";
+	if (is_mode(base, new, "cpu") && is_mode(base, new, "offcpu"))
+		return "one is of time on the CPU, the other of time off it (--mode)";
+	return "they are of time of other kinds (--mode)";
 }
 
 static void add_text(struct buf *out, const char *text)

@@ -68,16 +68,21 @@ static uint32_t add_function(struct gecko *gecko, const struct frame *frame)
 
 static uint32_t add_frame(struct gecko *gecko, uint32_t id, enum gecko_category category)
 {
-	uint32_t number = number_of(&gecko->frame_index, (uint64_t)id << 8 | category, gecko->frames.len);
+	uint64_t key = (uint64_t)id << 8 | category;
+	const uint64_t *known = hmap__get(&gecko->frame_index, key);
 	uint32_t function;
 
-	if (number != gecko->frames.len)
-		return number;
-	function = add_function(gecko, frame_table__get(&gecko->profile->frames, id));
-	if (function == GECKO_NONE ||
-	    vec__push(&gecko->frames, ((struct gecko_frame){id, function, category})))
+	if (known)
+		return (uint32_t)*known;
+	if (strtab__bytes(gecko->strings) > TEXTS_MAX)
 		return GECKO_NONE;
-	return number;
+	function = add_function(gecko, frame_table__get(&gecko->profile->frames, id));
+	/* It has a number only if it is there. */
+	if (function == GECKO_NONE || vec__reserve(&gecko->frames, 1) ||
+	    hmap__set(&gecko->frame_index, key, gecko->frames.len))
+		return GECKO_NONE;
+	gecko->frames.items[gecko->frames.len] = (struct gecko_frame){id, function, category};
+	return (uint32_t)gecko->frames.len++;
 }
 
 static bool is_text(const struct gecko *gecko, const struct frame *frame, const char *text)
@@ -85,19 +90,30 @@ static bool is_text(const struct gecko *gecko, const struct frame *frame, const 
 	return !strcmp(strtab__get(gecko->profile->strings, frame->function), text);
 }
 
+/* "[holder: sleep]", "[holder not seen]": the end of the stack of one that waits for it. */
+static bool is_holder(const struct gecko *gecko, const struct frame *frame)
+{
+	static const char begin[] = "[holder";
+
+	return !strncmp(strtab__get(gecko->profile->strings, frame->function), begin, sizeof(begin) - 1);
+}
+
 /* Of a frame by itself. */
 static enum gecko_category category_of(const struct gecko *gecko, uint32_t id)
 {
 	const struct frame *frame = frame_table__get(&gecko->profile->frames, id);
 
-	if (frame->kind == FRAME_PYTHON)
+	/* With the GIL on the CPU. */
+	if (frame->kind == FRAME_PYTHON || is_text(gecko, frame, "[holds the GIL]"))
 		return GECKO_PYTHON;
+	if (is_text(gecko, frame, "[GIL]") || is_text(gecko, frame, "[waits for the GIL]") || is_holder(gecko, frame))
+		return GECKO_GIL;
 	if (frame->wait)
-		return is_text(gecko, frame, "[GIL]") ? GECKO_GIL : GECKO_OFF_CPU;
+		return GECKO_OFF_CPU;
 	return is_text(gecko, frame, "[GC]") ? GECKO_GC : GECKO_OTHER;
 }
 
-/* A row, of whatever process and thread it is first. GECKO_NONE: the tables are full, or there is no memory.
+/* A row, of whatever process and thread it is first. GECKO_NONE: it does not fit, or there is no memory.
  */
 static uint32_t add_row(struct gecko *gecko, uint32_t prefix, uint32_t frame)
 {
@@ -107,7 +123,6 @@ static uint32_t add_row(struct gecko *gecko, uint32_t prefix, uint32_t frame)
 	if (known)
 		return (uint32_t)*known;
 	if (frame == GECKO_NONE || gecko->stacks.len >= STACKS_MAX ||
-	    strtab__bytes(gecko->strings) > TEXTS_MAX ||
 	    hmap__set(&gecko->stack_index, key, gecko->stacks.len) ||
 	    vec__push(&gecko->stacks, ((struct gecko_stack){frame, prefix})))
 		return GECKO_NONE;
@@ -186,13 +201,16 @@ static uint32_t add_process(struct gecko *gecko, const struct sink_process *proc
 {
 	uint32_t number = number_of(&gecko->process_index, process->key, gecko->processes.len);
 	struct gecko_process added = {.pid = process->pid};
+	const uint64_t *lives = hmap__get(&gecko->lives, process->pid);
 
 	if (number != gecko->processes.len)
 		return number;
 	added.command = add_text(gecko, *process->command ? process->command : process->root);
-	for (size_t i = 0; i < gecko->processes.len; i++)
-		added.lives += gecko->processes.items[i].pid == process->pid;
-	return added.command == GECKO_NONE || vec__push(&gecko->processes, added) ? GECKO_NONE : number;
+	added.lives = lives ? (uint32_t)*lives : 0;
+	return added.command == GECKO_NONE || hmap__set(&gecko->lives, process->pid, added.lives + 1) ||
+			       vec__push(&gecko->processes, added)
+		       ? GECKO_NONE
+		       : number;
 }
 
 /* NULL: out of memory. */
@@ -378,6 +396,7 @@ void gecko__free(struct gecko *gecko)
 	strtab__free(gecko->strings);
 	vec__free(&gecko->sources);
 	hmap__free(&gecko->process_index);
+	hmap__free(&gecko->lives);
 	hmap__free(&gecko->thread_index);
 	hmap__free(&gecko->frame_index);
 	hmap__free(&gecko->stack_index);

@@ -76,7 +76,8 @@ struct gecko {
 	struct strtab *strings;	 /* of the file */
 	VEC(uint32_t) sources;	 /* strings */
 	struct hmap process_index, thread_index, frame_index, stack_index, source_index;
-	uint32_t pruned; /* row */
+	struct hmap lives; /* pid -> processes that have it */
+	uint32_t pruned;   /* row */
 	size_t samples;
 	uint64_t pruned_ns;
 	int err;

@@ -107,7 +107,7 @@ static int create_temporary(struct output *out)
 	const int name_max = NAME_MAX - 1 - (int)strlen(TMP_SUFFIX) - RANDOM_CHARS;
 	int dir_len = directory_len(out->final_path), err;
 	struct stat old;
-	bool replaces = !stat(out->final_path, &old);
+	bool replaces = !out->is_new && !stat(out->final_path, &old);
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
 
 	if (asprintf(&out->tmp_path, "%.*s.%.*s" TMP_SUFFIX "%*s", dir_len, out->final_path, name_max,
@@ -207,10 +207,53 @@ int output__open(struct output *out, const char *path, const struct writer *writ
 	return err;
 }
 
+int output__take_name(struct output *out, const char *path)
+{
+	char *name = strdup(path);
+
+	if (!name)
+		return -ENOMEM;
+	free(out->final_path);
+	out->final_path = name;
+	out->path = path;
+	return 0;
+}
+
+int output__open_new(struct output *out, const char *path, const struct writer *writer)
+{
+	int err;
+
+	*out = (struct output){.path = path, .writer = writer, .fd = -1, .is_new = true};
+	err = output__take_name(out, path) ?: create_temporary(out);
+	if (err)
+		output__close(out);
+	return err;
+}
+
+/* Not every file system can do that in one step. */
+static int rename_to_new(const char *from, const char *to)
+{
+	struct stat there;
+
+	if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (!lstat(to, &there))
+		return -EEXIST;
+	return rename(from, to) ? -errno : 0;
+}
+
 static int give_name(struct output *out)
 {
-	if (rename(out->tmp_path, out->final_path))
-		return -errno;
+	int err;
+
+	if (out->is_new)
+		err = rename_to_new(out->tmp_path, out->final_path);
+	else
+		err = rename(out->tmp_path, out->final_path) ? -errno : 0;
+	if (err)
+		return err;
 	free(out->tmp_path);
 	out->tmp_path = NULL;
 	return 0;
@@ -262,7 +305,8 @@ int output__append(struct output *out, const void *bytes, size_t len)
 	if (!err && out->tmp_path)
 		err = give_name(out);
 	/* A part of a part is of no use to a reader. */
-	if (err && out->final_path && ftruncate(out->fd, (off_t)out->appended))
+	if (err && out->final_path &&
+	    (ftruncate(out->fd, (off_t)out->appended) || lseek(out->fd, (off_t)out->appended, SEEK_SET) < 0))
 		return err;
 	out->appended += err ? 0 : len;
 	out->written |= !err;

@@ -18,7 +18,7 @@
  * chunk.
  *
  * META: pairs of a name and a value, both texts, to the end of the chunk. The last value of a name counts.
- *	program, version, engine, mode ("cpu", "wall", "offcpu"), command, host, end (why it ended)
+ *	program, version, engine, mode (as --mode has it), command, host, end (why it ended)
  *	unit		"samples", or "microseconds" for a profile of time
  *	apart		what was told apart, of "processes", "containers", "threads", with spaces
  *	rate_hz, period_ns, start_ns (since 1970) and time_unit_ns, decimal; the last comes before any sample

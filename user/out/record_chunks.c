@@ -231,6 +231,11 @@ const char *chunk_reader__next(struct chunk_reader *reader)
 	return fault;
 }
 
+bool chunk_reader__has_more(struct chunk_reader *reader)
+{
+	return !fill(reader, 1) && reader->to > reader->from;
+}
+
 void chunk_reader__close(struct chunk_reader *reader)
 {
 	if (reader->open)

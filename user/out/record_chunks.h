@@ -45,4 +45,6 @@ struct chunk_reader {
 int chunk_reader__open(struct chunk_reader *reader, int fd);
 /* NULL, or why there is none; static. */
 const char *chunk_reader__next(struct chunk_reader *reader);
+/* Is there anything behind the last chunk that was read? */
+bool chunk_reader__has_more(struct chunk_reader *reader);
 void chunk_reader__close(struct chunk_reader *reader);

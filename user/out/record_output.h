@@ -4,9 +4,11 @@
  */
 #pragma once
 
+#include "base/vec.h"
 #include "out/recorder.h"
 #include "out/writer.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct record_rotation {
@@ -19,8 +21,11 @@ struct record_output {
 	struct recorder *recorder;
 	struct record_rotation rotation;
 	const char *name;	/* of all of them; borrowed */
-	char *file;		/* name of the one that is written */
-	uint32_t first, number; /* 0: they are not numbered */
+	char *file;	 /* name of the one that is being written */
+	char *last;	 /* ... of the one that was written last; NULL: none has been */
+	uint32_t number; /* of that file; 0: they are not numbered */
+	VEC(uint32_t) written; /* numbers of those that have been, in their order ... */
+	size_t removed;	       /* ... of which so many are gone by --keep */
 };
 
 /* The first file: as output__open. Close in either case. */

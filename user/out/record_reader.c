@@ -294,7 +294,7 @@ static int take_samples(struct record_reader *reader, struct record_bytes *bytes
 {
 	struct settlement settlements[RECORD_KINDS];
 	struct record_stream *stream = reader->stream;
-	uint64_t count = record_take_number(bytes), by_thread = record_take_number(bytes);
+	uint64_t count = record_take_number(bytes), by_thread = record_take_number(bytes), samples = 0;
 	int err;
 
 	take_settlements(bytes, settlements);
@@ -309,7 +309,7 @@ static int take_samples(struct record_reader *reader, struct record_bytes *bytes
 	take_weights(reader, bytes, settlements);
 	bytes->bad |= bytes->at != bytes->end;
 	for (size_t i = 0; i < stream->batch.len; i++) {
-		reader->samples += !(stream->batch.items[i].state & SINK_CONTINUED);
+		samples += !(stream->batch.items[i].state & SINK_CONTINUED);
 		/* Whoever adds them up is to get no more than that. */
 		bytes->bad |= __builtin_add_overflow(reader->total_ns, stream->batch.items[i].weight_ns,
 						     &reader->total_ns) ||
@@ -317,6 +317,7 @@ static int take_samples(struct record_reader *reader, struct record_bytes *bytes
 	}
 	/* Of a chunk that is not right, nothing is. */
 	stream->batch.len = bytes->bad ? 0 : stream->batch.len;
+	reader->samples += bytes->bad ? 0 : samples;
 	return 0;
 }
 
@@ -324,6 +325,8 @@ static void take_end(struct record_reader *reader, struct record_bytes *bytes)
 {
 	bytes->bad |= record_take_number(bytes) != reader->samples || bytes->at != bytes->end;
 	reader->ended = !bytes->bad;
+	if (reader->ended && chunk_reader__has_more(&reader->stream->chunks))
+		reader->fault = "something follows its end";
 }
 
 /* --- chunks --- */

@@ -232,11 +232,19 @@ static void count(struct record_sum *sum, uint32_t state)
 	sum->in_kernel += !!(state & SINK_KERNEL);
 }
 
+/* Where what is shown begins. */
+static uint64_t begin_of_part(const struct record_sum *sum)
+{
+	return sum->filter.has_from && sum->filter.from_ns > 0 ? (uint64_t)sum->filter.from_ns : 0;
+}
+
+/* What is shown is told as a run of its own. */
 static void pass_on(struct record_sum *sum, const struct record_sample *sample, uint32_t node)
 {
 	const struct record_reader *reader = sum->file->reader;
 	const struct strtab *strings = sum->profile.strings;
-	struct sink_sample out = {.time_ns = sum->profile.start_ns + (uint64_t)sample->time_ns,
+	uint64_t from_ns = begin_of_part(sum);
+	struct sink_sample out = {.time_ns = sum->profile.start_ns + (uint64_t)sample->time_ns - from_ns,
 				  .node = node,
 				  .state = sample->state,
 				  .weight_ns = sample->weight_ns};
@@ -259,6 +267,8 @@ static void pass_on(struct record_sum *sum, const struct record_sample *sample, 
 					      .root = strtab__get(strings, of_file->root)};
 		out.thread = &thread;
 	}
+	/* That of the file that is read is another one. */
+	sum->profile.start_realtime_ns = sum->first_start_ns + from_ns;
 	for (struct sink *sink = sum->sink; sink; sink = sink->next)
 		sink->take(sink, &out);
 }
@@ -322,7 +332,7 @@ static void add_account(struct record_sum *sum)
 #undef ADD
 	sum->end_ns = max_u64(sum->end_ns, since_ns + profile->duration_ns);
 	sum->all_samples += reader->samples;
-	sum->cut_off |= !reader->ended;
+	sum->cut_off |= !reader->ended || reader->fault;
 	sum->host = reader->host;
 }
 
@@ -334,6 +344,8 @@ static bool begin_file(struct record_sum *sum)
 
 	if (!sum->files++) {
 		sum->first_start_ns = profile->start_realtime_ns;
+		sum->host = file->reader->host;
+		sum->mode = profile->account.mode;
 		sum->command = profile->command;
 		sum->period_ns = profile->period_ns;
 		sum->unit = profile->unit;
@@ -343,7 +355,8 @@ static bool begin_file(struct record_sum *sum)
 		sum->apart.threads |= sum->adds_threads;
 	}
 	file->since_ns = (int64_t)(profile->start_realtime_ns - sum->first_start_ns);
-	return profile->period_ns == sum->period_ns && profile->unit == sum->unit;
+	return profile->period_ns == sum->period_ns && profile->unit == sum->unit &&
+	       (!profile->account.mode || !sum->mode || !strcmp(profile->account.mode, sum->mode));
 }
 
 static void close_file(struct record_sum_file *file)
@@ -389,7 +402,7 @@ void record_sum__finish(struct record_sum *sum)
 	struct profile *profile = &sum->profile;
 	bool is_part =
 		filter->has_from || filter->has_to || filter->pid || filter->thread || filter->function;
-	uint64_t from_ns = 0, to_ns = max_u64(sum->end_ns, sum->last_ns);
+	uint64_t to_ns = max_u64(sum->end_ns, sum->last_ns), from_ns = min_u64(begin_of_part(sum), to_ns);
 
 	profile->account = sum->shown;
 	/* What a file that is whole says of all of it is right in any case. */
@@ -410,8 +423,6 @@ void record_sum__finish(struct record_sum *sum)
 	/* Of a part it is not known. */
 	if (!is_part)
 		profile->account.cpu_ns = sum->read.cpu_ns;
-	if (filter->has_from && filter->from_ns > 0)
-		from_ns = min_u64((uint64_t)filter->from_ns, to_ns);
 	if (filter->has_to)
 		to_ns = min_u64((uint64_t)max_i64(filter->to_ns, (int64_t)from_ns), to_ns);
 	profile->start_realtime_ns = sum->first_start_ns + from_ns;

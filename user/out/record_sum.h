@@ -46,7 +46,7 @@ struct record_sum {
 	uint64_t end_ns, last_ns;   /* since then: of the files, of the last sample */
 	uint64_t period_ns, total_ns;
 	enum profile_unit unit;
-	const char *command; /* a string of the profile's */
+	const char *command, *mode; /* strings of the profile's */
 	uint32_t pruned;     /* node */
 	struct record_sum_file *file;
 };

@@ -144,6 +144,12 @@ uint64_t recorder_fold(int64_t value)
 	return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
 }
 
+/* A recording that is read may have any times, so these wrap. */
+static uint64_t fold_difference(int64_t time, int64_t before, int64_t period)
+{
+	return recorder_fold((int64_t)((uint64_t)time - (uint64_t)before - (uint64_t)period));
+}
+
 /* The two ways to tell times; which is shorter depends on whether threads run by turns or at once. */
 static void add_times(struct recorder *recorder, const struct recorder_sample *items, size_t count,
 		      int64_t period)
@@ -154,8 +160,8 @@ static void add_times(struct recorder *recorder, const struct recorder_sample *i
 	for (size_t i = 0; i < count; i++) {
 		int64_t *of_thread = &recorder->thread_times.items[items[i].thread];
 
-		protobuf__varint(in_order, recorder_fold(items[i].time - recorder->last_time - period));
-		protobuf__varint(by_thread, recorder_fold(items[i].time - *of_thread - period));
+		protobuf__varint(in_order, fold_difference(items[i].time, recorder->last_time, period));
+		protobuf__varint(by_thread, fold_difference(items[i].time, *of_thread, period));
 		recorder->last_time = *of_thread = items[i].time;
 	}
 	recorder_fail(recorder, by_thread->err ?: in_order->err);

@@ -18,16 +18,16 @@
 #define BEFORE_NS (24 * 3600 * 1000000000ull) /* what is from before the start has a time, too */
 
 /* Nobody else can open it. -errno. */
-static int open_nameless(const char *folder)
+static int open_nameless(const char *in)
 {
 	char path[4096];
 	int fd;
 
-	fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+	fd = open(in, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		return fd;
 	/* Not every file system has such files. */
-	snprintf(path, sizeof(path), "%s/pybpfprof-XXXXXX", folder);
+	snprintf(path, sizeof(path), "%s/pybpfprof-XXXXXX", in);
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -41,25 +41,36 @@ int replay__open(struct replay *replay, const char *name, const struct writer *w
 	return output__open(&replay->output, name, writer);
 }
 
+static const char *folder(void)
+{
+	const char *given = secure_getenv("TMPDIR");
+
+	return given && *given ? given : "/var/tmp";
+}
+
+static int complain(const struct replay *replay, int err)
+{
+	if (err)
+		log_err("cannot keep the samples for %s in %s (TMPDIR): %s", log_shown(replay->output.path),
+			log_shown(folder()), strerror(-err));
+	return err;
+}
+
 static int append(void *context, const void *bytes, size_t len)
 {
 	const struct replay *replay = context;
 	const struct buf buf = {.data = (char *)bytes, .len = len};
 
-	return buf__write_fd(&buf, replay->fd);
+	return complain(replay, buf__write_fd(&buf, replay->fd));
 }
 
 int replay__start(struct replay *replay, struct recorder_config *config, struct sink **sink)
 {
-	const char *given = secure_getenv("TMPDIR"), *folder = given && *given ? given : "/var/tmp";
 	int err;
 
-	replay->fd = open_nameless(folder);
-	if (replay->fd < 0) {
-		log_err("cannot keep the samples for %s in %s (TMPDIR): %s", log_shown(replay->output.path),
-			log_shown(folder), strerror(-replay->fd));
-		return replay->fd;
-	}
+	replay->fd = open_nameless(folder());
+	if (replay->fd < 0)
+		return complain(replay, replay->fd);
 	config->write = append;
 	config->context = replay;
 	err = recorder__new(&replay->recorder, config);
@@ -77,9 +88,10 @@ int replay__start_settled(struct replay *replay, const struct profile *profile, 
 	return err;
 }
 
-static int read_recording(struct record_sum *sum, int fd, enum group_by group, struct buf *buf)
+/* *fault: that it has no end yet, as in a run that goes on, or what is wrong with it. */
+static int read_recording(struct record_sum *sum, int fd, enum group_by group, struct buf *buf,
+			  const char **fault)
 {
-	const char *fault = NULL; /* that it has no end yet, as in a run that goes on */
 	struct gecko *gecko;
 	int err = gecko__new(&gecko, &sum->profile, group);
 
@@ -89,10 +101,10 @@ static int read_recording(struct record_sum *sum, int fd, enum group_by group, s
 	}
 	sum->profile.start_ns = BEFORE_NS;
 	sum->sink = gecko__sink(gecko);
-	err = record_sum__add(sum, fd, &fault);
+	err = record_sum__add(sum, fd, fault);
 	if (!err) {
 		record_sum__finish(sum);
-		if (fault)
+		if (*fault)
 			sum->profile.account.end = NULL;
 		err = gecko__write(gecko, buf);
 	}
@@ -101,19 +113,22 @@ static int read_recording(struct record_sum *sum, int fd, enum group_by group, s
 }
 
 /* Read from the beginning, by a descriptor of its own; what is written next goes on behind what is there. */
-static int write_from(int fd, enum group_by group, struct buf *buf)
+static int write_from(int fd, enum group_by group, struct buf *buf, const char **fault)
 {
 	off_t end = lseek(fd, 0, SEEK_CUR);
 	struct record_sum sum;
-	int reader = dup(fd), err;
+	int reader, err;
 
-	if (reader < 0 || lseek(fd, 0, SEEK_SET) < 0)
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	reader = dup(fd);
+	if (reader < 0)
 		return -errno;
 	err = record_sum__init(&sum);
 	if (err)
 		close(reader);
 	else
-		err = read_recording(&sum, reader, group, buf);
+		err = read_recording(&sum, reader, group, buf, fault);
 	record_sum__free(&sum);
 	if (lseek(fd, end, SEEK_SET) < 0)
 		err = err ?: -errno;
@@ -123,12 +138,17 @@ static int write_from(int fd, enum group_by group, struct buf *buf)
 static int write_recorded(struct replay *replay, bool last, struct buf *buf)
 {
 	struct sink *sink = recorder__sink(replay->recorder);
+	const char *fault = NULL;
 	int err;
 
 	if (!last)
 		sink->flush(sink);
 	err = last ? recorder__end(replay->recorder) : recorder__error(replay->recorder);
-	return err ?: write_from(replay->fd, replay->group, buf);
+	err = err ?: write_from(replay->fd, replay->group, buf, &fault);
+	if (!err && last && fault)
+		log_warn("%s: of the samples that were kept, %s; those up to there are shown",
+			 log_shown(replay->output.path), fault);
+	return err;
 }
 
 int replay__write(struct replay *replay, bool last)
@@ -155,10 +175,11 @@ int replay__profile(const struct profile *profile, enum group_by group, struct b
 {
 	int fd = memfd_create("recording", MFD_CLOEXEC), err = fd < 0 ? -errno : 0;
 	struct buf recording = {0};
+	const char *fault;
 
 	err = err ?: pbp_writer.write(profile, group, &recording) ?: buf__write_fd(&recording, fd);
 	buf__free(&recording);
-	err = err ?: write_from(fd, group, buf);
+	err = err ?: write_from(fd, group, buf, &fault);
 	if (fd >= 0)
 		close(fd);
 	return err;

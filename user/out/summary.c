@@ -92,16 +92,23 @@ static int shorten_path(struct text *text, size_t columns)
 	return set_text(text, &buf);
 }
 
-/* "[sleep]" without its brackets: all that stand there are of one kind. */
+/* "[sleep]" without its brackets: all that stand there are of one kind. Of a recording they may be anything. */
 static const char *wait_text(const struct strtab *strings, const struct profile_row *row)
 {
 	static char text[64];
 	const char *name = strtab__get(strings, row->wait);
 	size_t len = strlen(name);
+	struct buf escaped = {0};
 
 	if (!row->wait || len < 2)
 		return row->self ? "on CPU" : "";
-	snprintf(text, sizeof(text), "%.*s", (int)len - 2, name + 1);
+	len = utf8_fit_bytes(name + 1, len - 2, sizeof(text) - 1);
+	snprintf(text, sizeof(text), "%.*s", (int)len, name + 1);
+	buf__add_escaped(&escaped, text, NULL);
+	name = escaped.data ?: "";
+	len = utf8_fit_bytes(name, escaped.len, sizeof(text) - 1);
+	snprintf(text, sizeof(text), "%.*s", (int)len, name);
+	buf__free(&escaped);
 	return text;
 }
 

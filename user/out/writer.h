@@ -54,6 +54,7 @@ struct output {
 	char *tmp_path;	  /* NULL when there is no temporary file */
 	int fd;		  /* -1 = not open */
 	bool replaces;	  /* a file that was there before */
+	bool is_new;	  /* it replaces none, ever */
 	bool written;	  /* at least once, in full */
 	uint64_t appended; /* bytes, by output__append */
 };
@@ -65,6 +66,12 @@ struct output {
  * output__close is allowed but not needed.
  */
 int output__open(struct output *out, const char *path, const struct writer *writer);
+/*
+ * The same for a file of a name that nobody has: what writes it fails with -EEXIST if somebody has it then, a
+ * link that leads nowhere included, and may be asked again when it has got another name in the same folder.
+ */
+int output__open_new(struct output *out, const char *path, const struct writer *writer);
+int output__take_name(struct output *out, const char *path);
 /*
  * Write the profile and make it visible under its name. May be called again: a file is replaced by the next
  * snapshot, a pipe or device gets it after the one before. 0 or -errno, errors at close and -EPIPE included;

@@ -178,7 +178,7 @@ static int take_read(struct profile *profile, const struct code_use *use, const 
 
 /* Those of one view. 0 or -ENOMEM. */
 static int read_view(const struct code_files *files, const struct wanted *wanted, size_t count,
-		     struct profile *profile, size_t *bytes)
+		     struct profile *profile, size_t *bytes, uint64_t until_ns)
 {
 	uint32_t view = wanted->use.view;
 	struct file_read *reads = calloc(count, sizeof(*reads));
@@ -187,7 +187,7 @@ static int read_view(const struct code_files *files, const struct wanted *wanted
 	for (size_t i = 0; i < count && !err; i++)
 		reads[i].path = strtab__get(profile->strings, wanted[i].use.file);
 	if (!err && view < files->views.len)
-		file_view__read(&files->views.items[view], reads, count);
+		file_view__read(&files->views.items[view], reads, count, until_ns);
 	for (size_t i = 0; i < count && reads; i++) {
 		struct listing none = {.file = wanted[i].use.file,
 				       .state = view == NO_VIEW ? LISTING_GONE : LISTING_NOT_READ};
@@ -249,6 +249,8 @@ int code_files__read(struct code_files *files, struct profile *profile)
 	struct wanted_list list = {0};
 	struct heat heat;
 	size_t bytes = 0, end;
+	/* However many views there are, and however slow their file systems. */
+	uint64_t until_ns = now_ns() + FILES_WAIT_NS;
 	int err = heat__init(&heat, &profile->trie, &profile->frames, profile->strings);
 
 	listings__free(&profile->listings);
@@ -257,7 +259,7 @@ int code_files__read(struct code_files *files, struct profile *profile)
 		for (end = i;
 		     end < list.items.len && list.items.items[end].use.view == list.items.items[i].use.view;)
 			end++;
-		err = read_view(files, &list.items.items[i], end - i, profile, &bytes);
+		err = read_view(files, &list.items.items[i], end - i, profile, &bytes, until_ns);
 	}
 	vec__free(&list.items);
 	heat__free(&heat);

@@ -207,17 +207,26 @@ static void fill_report(struct session *session, struct report *report)
 	fill_engine_part(session, report);
 }
 
+/* As --mode has it. */
+static const char *mode_name(const struct session_config *config)
+{
+	static const char *const names[] = {[ENGINE_CPU] = "cpu",
+					    [ENGINE_WALL] = "wall",
+					    [ENGINE_OFFCPU] = "offcpu",
+					    [ENGINE_GIL] = "gil"};
+
+	return config->only_exceptions ? "exception" : names[config->mode];
+}
+
 void session_account(struct session *session)
 {
 	const struct symbolize_counts *counts = &session->symbolizer.counts;
-	static const char *const modes[] = {
-		[ENGINE_CPU] = "cpu", [ENGINE_WALL] = "wall", [ENGINE_OFFCPU] = "offcpu"};
 	struct report report;
 
 	fill_report(session, &report);
 	session->profile.account = (struct account){
 		.engine = report.engine,
-		.mode = modes[session->config.mode],
+		.mode = mode_name(&session->config),
 		.version = PYBPFPROF_VERSION,
 		.rate_hz = report.rate_hz,
 		.processes = report.process_count + report.past.pythons,
