@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What differs between kernels. User space chooses the variant at load (run/sampler.c).
+ * What differs between kernels. User space chooses the variant at load (run/sampler_load.c).
  */
 #pragma once
 

@@ -31,12 +31,6 @@ static __always_inline void set_bit(__u64 *bits, __u32 id)
 		__sync_fetch_and_or(&bits[id % PBP_ID_BITS / 64], 1ull << id % 64);
 }
 
-/* How user space numbers a thread; 0: not at all. */
-static __always_inline __u32 thread_key(struct task_struct *task, __u32 pid)
-{
-	return pidns_level ? local_id(task) : pid;
-}
-
 static __always_inline void begin_window(struct pbp_switch_budget *budget, __u64 now)
 {
 	if (now - budget->window_ns < BUDGET_WINDOW_NS)

@@ -84,8 +84,8 @@ struct upid {
 };
 
 /*
- * Relocated by CO-RE. A type added here must be added to KERNEL_TYPES in user/run/sampler.c: libbpf is shown
- * those only.
+ * Relocated by CO-RE. A type added here must be added to KERNEL_TYPES in user/run/sampler_load.c: libbpf is
+ * shown those only.
  */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
