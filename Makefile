@@ -52,7 +52,7 @@ $(OUT)/user/%.o: user/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 
-# The kernel side: one object, linked and embedded as a skeleton that only run/sampler.c includes.
+# The kernel side: one object, linked and embedded as a skeleton that only run/sampler*.c include.
 $(OUT)/pybpfprof.bpf.o: bpf/pybpfprof.bpf.c
 	$(call msg,BPF,$@)
 	$(Q)mkdir -p $(@D)
@@ -63,7 +63,7 @@ $(OUT)/pybpfprof.skel.h: $(OUT)/pybpfprof.bpf.o
 	$(call msg,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name pybpfprof_bpf > $@
 
-$(OUT)/user/run/sampler.o: $(OUT)/pybpfprof.skel.h
+$(OUT)/user/run/sampler.o $(OUT)/user/run/sampler_load.o: $(OUT)/pybpfprof.skel.h
 
 # The pages: one file of its parts, then its bytes for the compiler.
 $(OUT)/flamegraph.html $(OUT)/heatmap.html: $(OUT)/%.html: user/out/viewer/%.html scripts/join-page $(wildcard user/out/viewer/*)

@@ -29,8 +29,7 @@ enum sampler_clock {
 struct sampler_config {
 	uint32_t rate_hz;
 	enum sampler_clock clock;
-	uint32_t max_frames; /* frames walked in the kernel at most; 0 = from the rate (sampler_frame_budget)
-			      */
+	uint32_t max_frames; /* frames walked in the kernel at most; 0 = from the rate */
 	enum sampler_program program;
 	bool no_ticks;	 /* no timers: nothing is sampled on the CPU */
 	bool switches;	 /* tell of threads that were off the CPU */
@@ -46,9 +45,6 @@ struct sampler_config {
 struct sampler;
 
 #define SAMPLER_TARGETS_MAX 16384 /* processes at one time, where they are followed */
-
-/* 1 % of a CPU over the cost of a frame at this rate, within PBP_MIN_FRAMES..PBP_MAX_FRAMES. */
-uint32_t sampler_frame_budget(uint32_t rate_hz);
 
 /*
  * Load the BPF program; no samples are taken yet. 0; -EPERM / -EACCES when not permitted; another -errno, and
@@ -139,11 +135,6 @@ void sampler__each_off(const struct sampler *sampler, sampler_off_fn take, void 
 uint64_t sampler__unwalked_ns(const struct sampler *sampler);
 /* Waits that were not walked, by kind. */
 void sampler__skipped(const struct sampler *sampler, struct pbp_skipped out[PBP_WAIT_KINDS]);
-
-enum sampler_map { SAMPLER_OFF_THREADS, SAMPLER_SKIPPED, SAMPLER_BUDGETS };
-int sampler__map_fd(const struct sampler *sampler, enum sampler_map map); /* for sampler_waits.c */
-int sampler__cpus(const struct sampler *sampler);			  /* the same ... */
-void sampler__mark_thread(struct sampler *sampler, pid_t tid);		  /* ... */
 
 /* For the start message: what this kernel lacks, "" if nothing. */
 const char *sampler__kernel_notes(const struct sampler *sampler);

@@ -3,7 +3,7 @@
  * See sampler.h. The maps of bpf/offcpu.bpf.h. The kernel side writes an entry whenever its thread leaves the
  * CPU or comes back, so that user space never changes one: it only makes those that are not there.
  */
-#include "run/sampler.h"
+#include "run/sampler_parts.h"
 
 #include "base/util.h"
 
@@ -33,8 +33,8 @@ int sampler__expect_thread(struct sampler *sampler, pid_t pid, pid_t tid, uint64
 	};
 	uint32_t key = tid;
 
-	sampler__mark_thread(sampler, tid);
-	return bpf_map_update_elem(sampler__map_fd(sampler, SAMPLER_OFF_THREADS), &key, &thread, BPF_NOEXIST)
+	sampler_mark_thread(sampler, tid);
+	return bpf_map_update_elem(sampler_map_fd(sampler, SAMPLER_OFF_THREADS), &key, &thread, BPF_NOEXIST)
 		       ? -errno
 		       : 0;
 }
@@ -44,7 +44,7 @@ bool sampler__is_off_since(const struct sampler *sampler, pid_t tid, uint64_t ou
 	struct pbp_off_thread thread;
 	uint32_t key = tid;
 
-	return !bpf_map_lookup_elem(sampler__map_fd(sampler, SAMPLER_OFF_THREADS), &key, &thread) &&
+	return !bpf_map_lookup_elem(sampler_map_fd(sampler, SAMPLER_OFF_THREADS), &key, &thread) &&
 	       thread.out_ns == out_ns;
 }
 
@@ -52,7 +52,7 @@ void sampler__forget_thread(struct sampler *sampler, pid_t tid)
 {
 	uint32_t key = tid;
 
-	bpf_map_delete_elem(sampler__map_fd(sampler, SAMPLER_OFF_THREADS), &key);
+	bpf_map_delete_elem(sampler_map_fd(sampler, SAMPLER_OFF_THREADS), &key);
 }
 
 /* Read twice, since the kernel side may be about to change it. */
@@ -66,7 +66,7 @@ static bool read_off(int fd, uint32_t key, struct pbp_off_thread *thread)
 
 void sampler__each_off(const struct sampler *sampler, sampler_off_fn take, void *context)
 {
-	int fd = sampler__map_fd(sampler, SAMPLER_OFF_THREADS);
+	int fd = sampler_map_fd(sampler, SAMPLER_OFF_THREADS);
 	struct pbp_off_thread thread;
 	uint32_t key, *last = NULL;
 
@@ -80,7 +80,7 @@ void sampler__each_off(const struct sampler *sampler, sampler_off_fn take, void 
 
 uint64_t sampler__unwalked_ns(const struct sampler *sampler)
 {
-	int fd = sampler__map_fd(sampler, SAMPLER_BUDGETS), cpus = sampler__cpus(sampler);
+	int fd = sampler_map_fd(sampler, SAMPLER_BUDGETS), cpus = sampler->cpus;
 	struct pbp_switch_budget *budgets = calloc(cpus, sizeof(*budgets));
 	uint64_t last_ns = 0;
 	uint32_t zero = 0;
@@ -94,7 +94,7 @@ uint64_t sampler__unwalked_ns(const struct sampler *sampler)
 
 void sampler__skipped(const struct sampler *sampler, struct pbp_skipped out[PBP_WAIT_KINDS])
 {
-	int fd = sampler__map_fd(sampler, SAMPLER_SKIPPED), cpus = sampler__cpus(sampler);
+	int fd = sampler_map_fd(sampler, SAMPLER_SKIPPED), cpus = sampler->cpus;
 	struct pbp_skipped *values = calloc(cpus, sizeof(*values));
 
 	for (uint32_t kind = 0; kind < PBP_WAIT_KINDS; kind++) {
