@@ -68,7 +68,7 @@ struct pbp_target {
 	__u8 fr_instr_is_index;
 	__u8 fr_all_from_c;   /* every frame was called from C (to 3.10) */
 	__u16 co_ident;	      /* what tells two code objects at one address apart: co_version, ... */
-	__u16 co_ident_bytes; /* 4, or at most PBP_IDENT_WORDS that are folded by pbp_ident_fold() */
+	__u16 co_ident_bytes; /* 4, or at most PBP_IDENT_WORDS that are folded by pbp_fold() */
 	__u16 in_next;
 	__u16 in_threads_head;
 	__u16 co_bytes; /* bytes of a code object to copy, from its start; less than PBP_CODE_BYTES */

@@ -115,7 +115,7 @@ struct symbolizer {
 	struct hmap wait_frames;	   /* reason << 32 | system call -> frame id */
 	struct estimate estimate;
 	struct thread_namer namer;	/* if threads are told apart or chosen */
-	struct hmap roots;		/* root_key() of a sample -> trie node */
+	struct hmap roots;		/* key of a process or thread -> trie node */
 	struct hmap sink_threads, sink_processes; /* key -> index in ... */
 	VEC(struct sink_thread) threads;	  /* as the sinks know them; their texts are owned */
 	VEC(struct sink_process *) sink_process_items; /* owned */
