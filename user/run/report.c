@@ -6,14 +6,12 @@
 
 #include "base/util.h"
 #include "os/proc.h"
-#include "py/hint.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PROCESSES_TOLD 16
-#define PERIODS_SURE   10 /* of CPU time without a sample: none is late by that much */
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -67,7 +65,7 @@ uint64_t report__without_python(const struct report *report)
 	       status[PBP_STATUS_NO_FRAMES];
 }
 
-static void format_targets(const struct report *report, struct buf *out)
+void report_format_targets(const struct report *report, struct buf *out)
 {
 	uint64_t count = report->process_count + report->past.pythons;
 	char number[PIDNS_TEXT];
@@ -190,7 +188,7 @@ static bool knows_collector(const struct report *report)
 	return true;
 }
 
-static size_t count_free_threaded(const struct report *report)
+size_t report__free_threaded(const struct report *report)
 {
 	size_t count = 0;
 
@@ -202,7 +200,7 @@ static size_t count_free_threaded(const struct report *report)
 /* To run Python a thread has to be attached. That is to hold the GIL, but in free-threaded builds. */
 static const char *attached_words(const struct report *report)
 {
-	size_t free_threaded = count_free_threaded(report);
+	size_t free_threaded = report__free_threaded(report);
 
 	if (!free_threaded)
 		return "holding the GIL";
@@ -408,7 +406,7 @@ void report__format(const struct report *report, struct buf *out)
 	else
 		buf__addf(out, "%" PRIu64 " sample%s of ", report->counts.samples,
 			  plural(report->counts.samples));
-	format_targets(report, out);
+	report_format_targets(report, out);
 	buf__addf(out, " in %.1f s by the %s engine (%s)\n", report->wall_ns / 1e9, report->engine,
 		  report->end);
 	format_samples(report, out);
@@ -445,102 +443,4 @@ void report__format(const struct report *report, struct buf *out)
 	format_cost(report, out);
 	if (report->with_stats)
 		format_stats(report, out);
-}
-
-static const char *state_words(char state)
-{
-	switch (state) {
-	case 'S':
-		return "sleeping";
-	case 'D':
-		return "in an uninterruptible sleep (for a disk, or for a child that it has vforked)";
-	case 'Z':
-		return "a zombie";
-	case 'R':
-		return "runnable";
-	}
-	return "in another state";
-}
-
-/* Was it so at every look, and has it used no CPU time that could be seen? */
-static bool was_always_halted(const struct report *report)
-{
-	const struct process_halts *halts = &report->processes[0]->halts;
-
-	return halts->halted && halts->halted == halts->looks &&
-	       report__target_cpu_ns(report) * report->rate_hz < 1000000000ull;
-}
-
-static void explain_halted(const struct report *report, struct buf *out)
-{
-	const struct process *process = report->processes[0];
-
-	buf__adds(out, "no samples: the whole time ");
-	format_targets(report, out);
-	buf__adds(out, " was ");
-	halt__describe(&process->halts.last, out);
-	if (process->halts.last.kind == HALT_STOPPED)
-		buf__addf(out, "; kill -CONT %d lets it go on", process->pid);
-}
-
-static void explain_now(const struct report *report, struct buf *out)
-{
-	const struct process *process = report->processes[0];
-	struct proc_stat stat;
-
-	if (process->halts.now) {
-		buf__adds(out, " and is ");
-		halt__describe(&process->halts.last, out);
-		buf__adds(out, " now");
-	} else if (!proc__stat(process->pid, &stat)) {
-		buf__addf(out, " and is %s now",
-			  stat.state == 'Z' && stat.num_threads > 1
-				  ? "without its main thread, which has ended"
-				  : state_words(stat.state));
-		py_hint__descendants(process->pid, out);
-	}
-}
-
-void report__explain_empty(const struct report *report, struct buf *out)
-{
-	uint64_t cpu_ns = report__target_cpu_ns(report);
-
-	if (report_explain_left_out(report, out))
-		return;
-	if (report__lost(report)) {
-		buf__addf(out, "no samples: all %" PRIu64 " were lost", report__lost(report));
-		return;
-	}
-	if (report->mode == ENGINE_OFFCPU) {
-		buf__adds(out, "no waits: no thread of ");
-		format_targets(report, out);
-		buf__addf(out, " was off the CPU in %.2f s", report->wall_ns / 1e9);
-		return;
-	}
-	if (report->gil) {
-		buf__adds(out, "no samples: no thread of ");
-		format_targets(report, out);
-		buf__addf(out, " held a GIL or waited for one in %.2f s%s", report->wall_ns / 1e9,
-			  count_free_threaded(report)
-				  ? "; free-threaded builds have none, and no stop-the-world pause was seen"
-				  : "");
-		return;
-	}
-	if (report->process_count == 1 && was_always_halted(report)) {
-		explain_halted(report, out);
-		return;
-	}
-	buf__adds(out, "no samples: ");
-	format_targets(report, out);
-	buf__addf(out, " used %.6f s of CPU in %.2f s", cpu_ns / 1e9, report->wall_ns / 1e9);
-	if (report->process_count == 1)
-		explain_now(report, out);
-	if (cpu_ns * report->rate_hz / 1000000000ull < PERIODS_SURE)
-		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it",
-			  1000.0 / report->rate_hz);
-	else if (report->tick_hz)
-		buf__adds(out, "; the kernel's ticks have met none of it, so that it is in step with them: use "
-			       "--clock perf");
-	else
-		buf__adds(out, ", so there should be some: this is a fault of the profiler or the kernel");
 }

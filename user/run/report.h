@@ -76,7 +76,7 @@ struct report {
 
 /* Lines of text, each ended by a newline. */
 void report__format(const struct report *report, struct buf *out);
-/* One line: why nothing was sampled. */
+/* One line: why nothing was sampled (report_empty.c). */
 void report__explain_empty(const struct report *report, struct buf *out);
 /*
  * The same, and all statistics, as one JSON object. Times are in seconds, counts are samples unless they say
@@ -84,6 +84,8 @@ void report__explain_empty(const struct report *report, struct buf *out);
  */
 void report__format_json(const struct report *report, struct buf *out);
 
+/* For report.c and report_empty.c: "process 12 (app.py)", "3 Python processes". */
+void report_format_targets(const struct report *report, struct buf *out);
 /* For report.c: a line if samples were taken at the kernel's tick. */
 void report_format_clock(const struct report *report, struct buf *out);
 /* For report.c and report_json.c: what a profile of time is made of. */
@@ -109,3 +111,5 @@ uint64_t report__on_cpu(const struct report *report);
 /* Did processes that were found end so soon that their CPU time is not known to the last? */
 bool report__is_cpu_short(const struct report *report);
 uint64_t report__target_cpu_ns(const struct report *report);
+/* Processes of builds without a GIL. */
+size_t report__free_threaded(const struct report *report);
