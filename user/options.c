@@ -15,9 +15,7 @@
 #include <string.h>
 
 enum {
-	OPTION_FORMAT = 256,
-	OPTION_FUNCTION,
-	OPTION_LINE,
+	OPTION_FUNCTION = OPTION_OWN,
 	OPTION_KERNEL_FRAMES,
 	OPTION_BPF_PROGRAM,
 	OPTION_SLOT,
@@ -91,18 +89,6 @@ static const struct option LONG_OPTIONS[] = {
 
 /* --- options --- */
 
-int bad_value(const char *option, const char *value, const char *want)
-{
-	log_err("%s %s: %s", option, log_shown(value), want);
-	return -EINVAL;
-}
-
-int refuse(const char *text)
-{
-	log_err("%s", text);
-	return -EINVAL;
-}
-
 static int take_option(struct options *options, int option, const char *value, const struct writer **format)
 {
 	long number;
@@ -164,13 +150,6 @@ static int take_option(struct options *options, int option, const char *value, c
 	case OPTION_AS_ROOT:
 		options->session.keep_root = true;
 		return 0;
-	case 'o':
-		if (!*value)
-			return bad_value("-o", value, "a file name, or - for stdout");
-		return vec__push(&options->outputs, ((struct output_option){.path = value}));
-	case OPTION_FORMAT:
-		*format = writer__by_name(value);
-		return *format ? 0 : bad_value("--format", value, "unknown format; --help lists them");
 	case OPTION_ROTATE:
 		return parse_rotation(value, &options->rotation)
 			       ? bad_value("--rotate", value,
@@ -185,9 +164,6 @@ static int take_option(struct options *options, int option, const char *value, c
 	case OPTION_FUNCTION:
 		options->group = GROUP_FUNCTION;
 		return 0;
-	case OPTION_LINE:
-		options->group = GROUP_LINE;
-		return 0;
 	case 't':
 		options->session.by_thread = true;
 		return 0;
@@ -199,17 +175,6 @@ static int take_option(struct options *options, int option, const char *value, c
 			      : bad_value("--thread", value, "a name or a number");
 	case OPTION_NO_GC:
 		options->session.hide_gc = true;
-		return 0;
-	case 'l':
-		if (parse_number(value, 1, 1000000, &number))
-			return bad_value("-l", value, "a number of rows");
-		options->rows = number;
-		return 0;
-	case 'q':
-		options->quiet = true;
-		return 0;
-	case 'v':
-		options->verbose = true;
 		return 0;
 	case OPTION_KERNEL_FRAMES:
 		if (parse_number(value, 1, PBP_MAX_FRAMES, &number))
@@ -248,66 +213,8 @@ static int take_option(struct options *options, int option, const char *value, c
 		options->session.no_slot = !strcmp(value, "off");
 		return options->session.no_slot || !strcmp(value, "on") ? 0
 									: bad_value("--debug-slot", value, "on or off");
-	case 'h':
-		options->command = COMMAND_HELP;
-		return 0;
-	case 'V':
-		options->command = COMMAND_VERSION;
-		return 0;
 	}
-	return -EINVAL;
-}
-
-/* What getopt would say, which prints words as they are. A long option has no letter, unless it is known. */
-int refuse_word(int option, const char *word)
-{
-	char letter[3] = {'-', (char)optopt};
-	bool is_long = !strncmp(word, "--", 2);
-
-	if (option == ':')
-		log_err("%s: it needs a value (--help explains)", log_shown(is_long ? word : letter));
-	else if (is_long && optopt)
-		log_err("%s: it takes no value (--help explains)", log_shown(word));
-	else
-		log_err("%s: there is no such option, or several begin so (--help lists them)",
-			log_shown(is_long ? word : letter));
-	return -EINVAL;
-}
-
-/* For a name that has no suffix at all; a suffix that means nothing here is more likely a mistake. */
-static const struct writer *default_writer(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return strchr(slash ? slash : path, '.') ? NULL : writer__by_name("collapsed");
-}
-
-int choose_writers(struct options *options, const struct writer *format)
-{
-	size_t streams = 0;
-
-	for (size_t i = 0; i < options->outputs.len; i++) {
-		struct output_option *output = &options->outputs.items[i];
-
-		output->writer = format ? format : writer__by_path(output->path);
-		if (!output->writer)
-			output->writer = default_writer(output->path);
-		/* Two formats in one stream would be neither. */
-		options->quiet |= !strcmp(output->path, "-");
-		streams += !strcmp(output->path, "-");
-		if (!output->writer) {
-			log_err("-o %s: the suffix names no format; use --format (--help lists them)",
-				log_shown(output->path));
-			return -EINVAL;
-		}
-		options->session.code |= output->writer->shows_code;
-		if (!strcmp(output->path, "-") && options->report && !strcmp(options->report, "-"))
-			return refuse("-o - and --report -: stdout takes one of them");
-	}
-	if (streams > 1)
-		return refuse("-o - twice: stdout takes one profile");
-	options->quiet |= options->report && !strcmp(options->report, "-");
-	return 0;
+	return take_common_option(options, option, value, format);
 }
 
 /* What files are to be rotated? And what is written all the time does not go where a command writes, too. */

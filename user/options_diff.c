@@ -4,10 +4,7 @@
  */
 #include "options_parts.h"
 
-#include "base/log.h"
-#include "options_values.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 
@@ -30,36 +27,14 @@ static bool is_page(const char *path)
 
 static int take_option(struct options *options, int option, const char *value)
 {
-	long number;
-
-	switch (option) {
-	case 'o':
-		if (!is_page(value))
-			return bad_value("-o", value,
-					 "a page, with a name that ends in .html, or - for stdout");
-		if (options->outputs.len)
-			return refuse("-o twice: there is one page");
-		options->quiet |= !strcmp(value, "-");
-		return vec__push(&options->outputs, ((struct output_option){.path = value}));
-	case 'l':
-		if (parse_number(value, 1, 1000000, &number))
-			return bad_value("-l", value, "a number of rows");
-		options->rows = (unsigned int)number;
-		return 0;
-	case 'q':
-		options->quiet = true;
-		return 0;
-	case 'v':
-		options->verbose = true;
-		return 0;
-	case 'h':
-		options->command = COMMAND_HELP;
-		return 0;
-	case 'V':
-		options->command = COMMAND_VERSION;
-		return 0;
-	}
-	return -EINVAL;
+	if (option != 'o')
+		return take_common_option(options, option, value, NULL);
+	if (!is_page(value))
+		return bad_value("-o", value, "a page, with a name that ends in .html, or - for stdout");
+	if (options->outputs.len)
+		return refuse("-o twice: there is one page");
+	options->quiet |= !strcmp(value, "-");
+	return vec__push(&options->outputs, ((struct output_option){.path = value}));
 }
 
 int options_parse_diff(struct options *options, int argc, char **argv)

@@ -5,23 +5,19 @@
  */
 #include "options_parts.h"
 
-#include "base/log.h"
 #include "options_values.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
 enum {
-	OPTION_FORMAT = 256,
-	OPTION_FROM,
+	OPTION_FROM = OPTION_OWN,
 	OPTION_TO,
 	OPTION_THREAD,
 	OPTION_FUNCTION,
 	OPTION_BY,
-	OPTION_LINE,
 };
 
 static const struct option LONG_OPTIONS[] = {
@@ -80,12 +76,6 @@ static int take_option(struct options *options, int option, const char *value, c
 	long number;
 
 	switch (option) {
-	case 'o':
-		return *value ? vec__push(&options->outputs, ((struct output_option){.path = value}))
-			      : bad_value("-o", value, "a file name, or - for stdout");
-	case OPTION_FORMAT:
-		*format = writer__by_name(value);
-		return *format ? 0 : bad_value("--format", value, "unknown format; --help lists them");
 	case OPTION_FROM:
 		return take_time("--from", value, &reading->from);
 	case OPTION_TO:
@@ -103,31 +93,11 @@ static int take_option(struct options *options, int option, const char *value, c
 		return *value ? 0 : bad_value("--function", value, "a name or a pattern");
 	case OPTION_BY:
 		return take_by(options, value);
-	case OPTION_LINE:
-		options->group = GROUP_LINE;
-		return 0;
 	case 't':
 		reading->adds_threads = true;
 		return 0;
-	case 'l':
-		if (parse_number(value, 1, 1000000, &number))
-			return bad_value("-l", value, "a number of rows");
-		options->rows = (unsigned int)number;
-		return 0;
-	case 'q':
-		options->quiet = true;
-		return 0;
-	case 'v':
-		options->verbose = true;
-		return 0;
-	case 'h':
-		options->command = COMMAND_HELP;
-		return 0;
-	case 'V':
-		options->command = COMMAND_VERSION;
-		return 0;
 	}
-	return -EINVAL;
+	return take_common_option(options, option, value, format);
 }
 
 /* What is said of a recording is said by options that a run has, too, or not. */
