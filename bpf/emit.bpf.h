@@ -96,7 +96,6 @@ static long code_scan_step(__u32 i, struct code_scan *scan)
 	    !send_code(scan->target, scratch, scratch->stack.tgid, frame))
 		return 0;
 	*sent = hash;
-	count(PBP_COUNTER_CODES);
 	return 0;
 }
 
@@ -131,7 +130,6 @@ static __always_inline int send_stack(const struct pbp_target *target, struct sc
 		count(PBP_COUNTER_LOST_STACK);
 		return -1;
 	}
-	count(PBP_COUNTER_STACKS);
 	*sent = id;
 	*urgent |= scratch->walk.fresh_codes > PBP_TICK_CODES;
 	return 0;

@@ -211,7 +211,6 @@ static __always_inline void send_wait(struct pbp_wait *wait, __u64 now)
 	long err = has_tail ? bpf_ringbuf_output(&events, wait, sizeof(*wait), flags)
 			    : bpf_ringbuf_output(&events, wait, PBP_WAIT_SHORT, flags);
 
-	count(PBP_COUNTER_WAITS);
 	if (err) {
 		count(PBP_COUNTER_LOST_WAIT);
 		add(PBP_COUNTER_LOST_WAIT_NS, wait->duration_ns + wait->extra_ns);

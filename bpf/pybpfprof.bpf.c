@@ -70,7 +70,6 @@ static __always_inline int tick(struct task_struct *task, bool in_kernel, bool i
 	if (!target || (is_thinned && !is_due()))
 		return 0;
 	scratch->target = *target;
-	count(PBP_COUNTER_TICKS);
 	if (in_kernel)
 		sample->flags |= PBP_SAMPLE_KERNEL;
 	if (take_sample(sample, &scratch->target, scratch, task, use_loop, &urgent))

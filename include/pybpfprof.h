@@ -338,27 +338,18 @@ struct pbp_process {
 /* Epochs that the kernel side gives to processes that it follows. User space's own are smaller. */
 #define PBP_FORK_EPOCH 0x80000000u
 
-/* Counters of the BPF program, one u64 per CPU each. X(identifier, what a user reads) */
-#define PBP_COUNTERS(X)                                                                                      \
-	X(TICKS, "timer ticks")                                                                              \
-	X(LOST_SAMPLE, "ring buffer full")                                                                   \
-	X(LOST_STACK, "ring buffer full (new stack)")                                                        \
-	X(LOST_PROCESS, "process events, ring buffer full")                                                  \
-	X(STACKS, "stacks sent")                                                                             \
-	X(CODES, "code objects sent")                                                                        \
-	X(WAKEUPS, "wake-ups of the profiler")                                                               \
-	X(LIST_WALKS, "thread states found by walking the interpreter's list")                               \
-	X(TABLE_FULL, "processes not followed, table of processes full")                        \
-	X(WAITS, "waits told of")                                                                            \
-	X(LOST_WAIT, "waits: ring buffer full")                                                              \
-	X(LOST_WAIT_NS, "... and their time")                                                                \
-	X(LOST_THREAD, "waits of more threads than there is room for")
-
+/* Counters of the BPF program, one u64 per CPU each. */
 enum pbp_counter {
-#define PBP_COUNTER_ENUM(name, text) PBP_COUNTER_##name,
-	PBP_COUNTERS(PBP_COUNTER_ENUM)
-#undef PBP_COUNTER_ENUM
-		PBP_COUNTER_COUNT
+	PBP_COUNTER_LOST_SAMPLE,  /* ring buffer full ... */
+	PBP_COUNTER_LOST_STACK,	  /* ... for the stack of one */
+	PBP_COUNTER_LOST_PROCESS, /* ... for a struct pbp_process */
+	PBP_COUNTER_LOST_WAIT,	  /* ... for a struct pbp_wait */
+	PBP_COUNTER_LOST_WAIT_NS, /* ... and its time */
+	PBP_COUNTER_LOST_THREAD,  /* threads that there was no room for: their waits are not told of */
+	PBP_COUNTER_TABLE_FULL,	  /* processes that there was no room for: not followed */
+	PBP_COUNTER_WAKEUPS,	  /* of the profiler */
+	PBP_COUNTER_LIST_WALKS,	  /* thread states that were looked for in the interpreters' lists */
+	PBP_COUNTER_COUNT
 };
 
 /* What is told of a witness: which frame of which call it is. Never 0. */

@@ -4,7 +4,6 @@
  */
 #include "options_parts.h"
 
-
 #include <getopt.h>
 #include <string.h>
 

@@ -9,7 +9,7 @@
 
 #include "base/util.h"
 #include "os/pidns.h"
-#include "os/proc.h"
+#include "os/tree.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -26,16 +26,17 @@ enum { FAILED = 1, NOT_PERMITTED = 4 };
 /* The only child of a process, as numbered here; of that one the child, and so on. */
 static pid_t descendant(pid_t pid, int depth)
 {
-	struct proc_tasks children;
+	struct tree tree = {0};
+	size_t first;
 
 	for (int tries = 0; depth && tries < 5000; tries++) {
-		if (!proc__children(pid, &children) && children.tids.len == 1) {
-			pid = children.tids.items[0];
+		if (!tree__read(&tree) && tree__children(&tree, pid, &first) == 1) {
+			pid = tree.edges.items[first].pid;
 			depth--;
 		} else {
 			pause_for(0.002);
 		}
-		vec__free(&children.tids);
+		tree__free(&tree);
 	}
 	check(!depth, "process %d has no child", pid);
 	return pid;

@@ -5,7 +5,7 @@
  */
 #include "os/pidns.h"
 
-#include "os/proc.h"
+#include "os/tree.h"
 
 #include <criterion/criterion.h>
 #include <sched.h>
@@ -98,7 +98,8 @@ Test(pidns, whose_proc_it_is)
 Test(pidns, inner_number)
 {
 	int pipes[2];
-	struct proc_tasks children = {0};
+	size_t count = 0, first = 0;
+	struct tree tree = {0};
 	pid_t outer, inner = 0;
 
 	if (getuid())
@@ -124,13 +125,15 @@ Test(pidns, inner_number)
 	cr_assert_eq(read(pipes[0], &inner, sizeof(inner)), (ssize_t)sizeof(inner));
 	cr_expect_eq(pidns__inner_pid(inner), 1);
 	cr_expect_eq(pidns__inner_tid(inner, inner), 1);
-	for (int i = 0; i < 5000 && !children.tids.len; i++) {
+	for (int i = 0; i < 5000 && !count; i++) {
 		usleep(1000);
-		cr_assert_eq(proc__children(inner, &children), 0);
+		tree__free(&tree);
+		cr_assert_eq(tree__read(&tree), 0);
+		count = tree__children(&tree, inner, &first);
 	}
-	cr_assert_eq(children.tids.len, 1);
-	cr_expect_eq(pidns__inner_pid(children.tids.items[0]), 1);
-	vec__free(&children.tids);
+	cr_assert_eq(count, 1);
+	cr_expect_eq(pidns__inner_pid(tree.edges.items[first].pid), 1);
+	tree__free(&tree);
 	kill(outer, SIGKILL);
 	waitpid(outer, NULL, 0);
 }

@@ -180,8 +180,6 @@ Test(proc, gone)
 	cr_expect_eq(proc__task_comm(pid, pid, text, sizeof(text)), -ESRCH);
 	cr_expect_eq(proc__task_comm(getpid(), pid, text, sizeof(text)), -ESRCH);
 	cr_expect_eq(proc__cmdline(pid, text, sizeof(text)), -ESRCH);
-	cr_expect_eq(proc__children(pid, &tasks), 0);
-	cr_expect_eq(tasks.tids.len, 0);
 	vec__free(&tasks.tids);
 }
 
@@ -269,20 +267,6 @@ Test(proc, tasks)
 		pthread_join(threads[i], NULL);
 	vec__free(&before.tids);
 	vec__free(&tasks.tids);
-}
-
-Test(proc, children)
-{
-	pid_t first = start_named("child) S 1 ("), second = start_named("other");
-	struct proc_tasks children;
-
-	cr_assert_eq(proc__children(getpid(), &children), 0);
-	cr_assert_eq(children.tids.len, 2);
-	cr_expect_eq(children.tids.items[0], first < second ? first : second);
-	cr_expect_eq(children.tids.items[1], first < second ? second : first);
-	vec__free(&children.tids);
-	stop(first);
-	stop(second);
 }
 
 static uint64_t exec_id(pid_t pid)

@@ -110,14 +110,16 @@ static int compare_pids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The numeric names in a directory, sorted. */
-static int list_pids(const char *path, struct proc_tasks *out)
+int proc__tasks(pid_t pid, struct proc_tasks *out)
 {
 	struct dirent *entry;
-	DIR *dir = opendir(path);
+	char path[64];
 	int err = 0;
+	DIR *dir;
 
 	*out = (struct proc_tasks){};
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
 	if (!dir)
 		return errno == ENOENT ? -ESRCH : -errno;
 
@@ -134,30 +136,6 @@ static int list_pids(const char *path, struct proc_tasks *out)
 	}
 	if (out->tids.len)
 		qsort(out->tids.items, out->tids.len, sizeof(*out->tids.items), compare_pids);
-	return 0;
-}
-
-int proc__tasks(pid_t pid, struct proc_tasks *out)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	return list_pids(path, out);
-}
-
-int proc__children(pid_t pid, struct proc_tasks *out)
-{
-	struct proc_stat stat;
-	size_t kept = 0;
-	int err = list_pids("/proc", out);
-
-	if (err)
-		return err;
-	for (size_t i = 0; i < out->tids.len; i++) {
-		if (!proc__stat(out->tids.items[i], &stat) && stat.ppid == pid)
-			out->tids.items[kept++] = out->tids.items[i];
-	}
-	out->tids.len = kept;
 	return 0;
 }
 

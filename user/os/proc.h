@@ -47,9 +47,6 @@ int proc__cmdline(pid_t pid, char *out, size_t size);
 /* Path of the program, as /proc/PID/exe links to it, NUL-terminated. 0 or -errno (-ENAMETOOLONG). */
 int proc__exe(pid_t pid, char *out, size_t size);
 
-/* Direct children (by PPid over /proc). 0 or -errno. */
-int proc__children(pid_t pid, struct proc_tasks *out);
-
 /*
  * A number for the program that one call of execve started, the same in its forks: made of what the kernel told it
  * at its start, which has random addresses in it. 0 or -errno.
