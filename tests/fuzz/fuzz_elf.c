@@ -20,7 +20,6 @@ static void ask_all(const struct elf *elf)
 	}
 	for (uint64_t offset = 0; offset < 4096; offset += 1021)
 		elf__vaddr_of_offset(elf, offset, &a);
-	elf__link_base(elf);
 	elf__is_fixed(elf);
 	check(strlen(elf__soname(elf)) < 256);
 }

@@ -6,6 +6,7 @@
 #include "os/maps.h"
 
 #include "base/util.h"
+#include "entry_at.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -67,23 +68,6 @@ Test(maps, typical)
 	cr_expect_eq(maps.entries.len, 0);
 	maps__free(&maps);
 	maps__free(NULL);
-}
-
-Test(maps, find)
-{
-	struct maps maps, none = {};
-
-	parse(&maps, typical, strlen(typical));
-	cr_expect_eq(maps__find(&maps, 0), NULL);
-	cr_expect_eq(maps__find(&maps, 0x3fffff), NULL);
-	cr_expect_eq(maps__find(&maps, 0x400000), &maps.entries.items[0]);
-	cr_expect_eq(maps__find(&maps, 0x424fff), &maps.entries.items[0]);
-	cr_expect_eq(maps__find(&maps, 0x425000), &maps.entries.items[1]);
-	cr_expect_eq(maps__find(&maps, 0xa2b000), NULL);
-	cr_expect_eq(maps__find(&maps, 0xffffffffff600fff), &maps.entries.items[5]);
-	cr_expect_eq(maps__find(&maps, UINT64_MAX), NULL);
-	cr_expect_eq(maps__find(&none, 5), NULL);
-	maps__free(&maps);
 }
 
 Test(maps, paths)
@@ -161,8 +145,8 @@ Test(maps, out_of_order)
 	struct maps maps;
 
 	parse(&maps, text, strlen(text));
-	cr_expect_str_eq(maps__find(&maps, 0x1000)->path, "/a");
-	cr_expect_str_eq(maps__find(&maps, 0x5fff)->path, "/b");
+	cr_expect_str_eq(maps.entries.items[0].path, "/a");
+	cr_expect_str_eq(maps.entries.items[1].path, "/b");
 	maps__free(&maps);
 }
 
@@ -209,7 +193,7 @@ Test(maps, huge)
 	start = now();
 	cr_assert_eq(maps__parse(&maps, text, len), 0);
 	for (unsigned long i = 0; i < COUNT; i++)
-		cr_assert_eq(maps__find(&maps, 0x1000 * i + 0x1800)->inode, i + 1);
+		cr_assert_eq(maps.entries.items[i].inode, i + 1);
 	cr_expect_lt(now() - start, 2.0, "%f s", now() - start);
 	cr_expect_eq(maps.entries.len, COUNT);
 	maps__free(&maps);
@@ -228,9 +212,9 @@ Test(maps, own)
 	cr_expect_gt(maps.entries.len, 10);
 	for (size_t i = 1; i < maps.entries.len; i++)
 		cr_expect_leq(maps.entries.items[i - 1].end, maps.entries.items[i].start);
-	entry = maps__find(&maps, (uintptr_t)maps__read);
+	entry = entry_at(&maps, (uintptr_t)maps__read);
 	cr_assert(entry && entry->exec && !entry->write && entry->inode);
-	entry = maps__find(&maps, (uintptr_t)&local);
+	entry = entry_at(&maps, (uintptr_t)&local);
 	cr_expect(entry && entry->write && !entry->inode);
 	maps__free(&maps);
 }
@@ -303,7 +287,7 @@ static int open_mapping(void *p, char *text, size_t size)
 
 	text[0] = '\0';
 	cr_assert_eq(maps__read(&maps, getpid()), 0);
-	entry = maps__find(&maps, (uintptr_t)p);
+	entry = entry_at(&maps, (uintptr_t)p);
 	cr_assert(entry);
 	fd = maps__open_file(getpid(), entry);
 	maps__free(&maps);
@@ -336,7 +320,7 @@ static bool is_privileged(void)
 	int fd;
 
 	cr_assert_eq(maps__read(&maps, getpid()), 0);
-	entry = maps__find(&maps, (uintptr_t)maps__read);
+	entry = entry_at(&maps, (uintptr_t)maps__read);
 	snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", entry->start, entry->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	close(fd);
@@ -447,7 +431,7 @@ Test(maps, main_program)
 	int fd;
 
 	cr_assert_eq(maps__read(&maps, getpid()), 0);
-	entry = maps__find(&maps, (uintptr_t)maps__read);
+	entry = entry_at(&maps, (uintptr_t)maps__read);
 	cr_assert(entry);
 	fd = maps__open_file(getpid(), entry);
 	cr_assert_geq(fd, 0);
@@ -513,7 +497,7 @@ static void expect_original(pid_t pid, void *mapping)
 	int fd;
 
 	cr_assert_eq(maps__read(&maps, pid), 0);
-	entry = maps__find(&maps, (uintptr_t)mapping);
+	entry = entry_at(&maps, (uintptr_t)mapping);
 	cr_assert(entry);
 	fd = maps__open_file(pid, entry);
 	cr_expect_geq(fd, 0, "%s: %d", entry->path, fd);

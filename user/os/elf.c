@@ -189,19 +189,6 @@ bool elf__is_fixed(const struct elf *elf)
 	return elf->header->e_type == ET_EXEC;
 }
 
-uint64_t elf__link_base(const struct elf *elf)
-{
-	const Elf64_Phdr *first = NULL;
-
-	for (size_t i = 0; i < elf->segments_cnt; i++) {
-		const Elf64_Phdr *segment = &elf->segments[i];
-
-		if (segment->p_type == PT_LOAD && (!first || segment->p_offset < first->p_offset))
-			first = segment;
-	}
-	return first ? (first->p_vaddr - first->p_offset) & ~elf->page_mask : 0;
-}
-
 int elf__vaddr_of_offset(const struct elf *elf, uint64_t offset, uint64_t *vaddr)
 {
 	const Elf64_Phdr *found = NULL;

@@ -27,11 +27,6 @@ void elf__close(struct elf *elf);
 
 /* Is e_type ET_EXEC (fixed address)? */
 bool elf__is_fixed(const struct elf *elf);
-/*
- * Address of file byte 0 in the link view: p_vaddr - p_offset of the PT_LOAD that has the lowest offset, page-aligned.
- * bias = start of the mapping with offset 0 minus this; for ET_EXEC the bias comes out 0.
- */
-uint64_t elf__link_base(const struct elf *elf);
 /* vaddr of the first byte of a mapping at this file offset: the PT_LOAD that contains it. 0 or -ENOENT. */
 int elf__vaddr_of_offset(const struct elf *elf, uint64_t offset, uint64_t *vaddr);
 

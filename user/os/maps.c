@@ -173,23 +173,6 @@ void maps__free(struct maps *maps)
 	vec__free(&maps->entries);
 }
 
-const struct map_entry *maps__find(const struct maps *maps, uint64_t addr)
-{
-	size_t low = 0, high = maps->entries.len;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (maps->entries.items[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == maps->entries.len || maps->entries.items[low].start > addr)
-		return NULL;
-	return &maps->entries.items[low];
-}
-
 /* ---- reading ---- */
 
 struct text {

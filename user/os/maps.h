@@ -37,9 +37,6 @@ int maps__parse(struct maps *maps, const char *text, size_t len);
 int maps__read(struct maps *maps, pid_t pid);
 void maps__free(struct maps *maps);
 
-/* Entry that contains addr, or NULL. */
-const struct map_entry *maps__find(const struct maps *maps, uint64_t addr);
-
 /*
  * Open the file behind an entry: /proc/PID/map_files/..., then /proc/PID/exe if it is the same inode, then the path through
  * /proc/PID/root, then the path itself: each only if it is a regular file and its device and inode are those of the
