@@ -152,7 +152,7 @@ static void add_head(const struct reading *reading, struct buf *out)
 	if (profile->unit == PROFILE_TIME)
 		buf__addf(out, "%.3f s", (double)profile__total(profile) / 1e9);
 	else
-		buf__addf(out, "%" PRIu64 " sample%s", profile->samples, profile->samples == 1 ? "" : "s");
+		buf__addf(out, "%" PRIu64 " sample%s", profile->samples, plural(profile->samples));
 	buf__adds(out, " of ");
 	if (profile->account.processes == 1 && profile->command && *profile->command)
 		add_text(out, profile->command);

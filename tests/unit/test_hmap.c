@@ -79,6 +79,18 @@ Test(hmap, zero_survives_growth)
 	hmap__free(&map);
 }
 
+Test(hmap, number)
+{
+	struct hmap map = {0};
+
+	cr_expect_eq(hmap__number(&map, 70, 0), 0);
+	cr_expect_eq(hmap__number(&map, 0, 1), 1);
+	cr_expect_eq(hmap__number(&map, 70, 2), 0, "it has one");
+	cr_expect_eq(hmap__number(&map, 0, 2), 1);
+	cr_expect_eq(map.len, 2);
+	hmap__free(&map);
+}
+
 Test(hmap, clear_keeps_memory)
 {
 	struct hmap map = {0};

@@ -30,17 +30,12 @@ bool blame__is_full(const struct blame *blame)
 
 /* --- what falls into a wait --- */
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int compare_holds(const void *left, const void *right)
 {
 	const struct blame_hold *a = left, *b = right;
 
-	return compare_numbers(a->lock, b->lock) ?: compare_numbers(a->from_ns, b->from_ns)
-	       ?: compare_numbers(a->to_ns, b->to_ns) ?: compare_numbers(a->holder, b->holder);
+	return compare_u64(a->lock, b->lock) ?: compare_u64(a->from_ns, b->from_ns)
+	       ?: compare_u64(a->to_ns, b->to_ns) ?: compare_u64(a->holder, b->holder);
 }
 
 /* Two at a time cannot be: where it is said, the first one had it. */
@@ -168,16 +163,16 @@ static int compare_due(const void *left, const void *right)
 {
 	const struct blame_due *a = left, *b = right;
 
-	return compare_numbers(a->lock, b->lock) ?: compare_numbers(a->share.waiter, b->share.waiter)
-	       ?: compare_numbers(a->share.kind, b->share.kind);
+	return compare_u64(a->lock, b->lock) ?: compare_u64(a->share.waiter, b->share.waiter)
+	       ?: compare_u64(a->share.kind, b->share.kind);
 }
 
 static int compare_pairs(const void *left, const void *right)
 {
 	const struct blame_pair *a = left, *b = right;
 
-	return compare_numbers(a->lock, b->lock) ?: compare_numbers(a->waiter, b->waiter)
-	       ?: compare_numbers(a->holder, b->holder);
+	return compare_u64(a->lock, b->lock) ?: compare_u64(a->waiter, b->waiter)
+	       ?: compare_u64(a->holder, b->holder);
 }
 
 /* What is left of the waits of one waiter for one lock, and the samples that fell into them. */

@@ -4,28 +4,25 @@
  */
 #include "agg/blame_rows.h"
 
+#include "base/util.h"
+
 #include <stdlib.h>
 
 #define NONE UINT32_MAX
-
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
 
 static int compare_keys(const void *left, const void *right)
 {
 	const struct blame_row *a = left, *b = right;
 
-	return compare_numbers(a->waiter, b->waiter) ?: compare_numbers(a->holder, b->holder)
-	       ?: compare_numbers(a->state, b->state);
+	return compare_u64(a->waiter, b->waiter) ?: compare_u64(a->holder, b->holder)
+	       ?: compare_u64(a->state, b->state);
 }
 
 static int compare_times(const void *left, const void *right)
 {
 	const struct blame_row *a = left, *b = right;
 
-	return compare_numbers(b->time_ns, a->time_ns) ?: compare_keys(a, b);
+	return compare_u64(b->time_ns, a->time_ns) ?: compare_keys(a, b);
 }
 
 /* A node below a wait: its own frame is the state, the one above it the holder, the one above the wait the waiter. */

@@ -6,6 +6,7 @@
 #include "agg/heat.h"
 
 #include "agg/profile.h"
+#include "base/util.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,16 +36,6 @@ struct counting {
 	VEC(struct spot) spots;
 };
 
-/* Index of a key, `len` if it is new; NONE: out of memory. */
-static uint32_t number_of(struct hmap *map, uint64_t key, size_t len)
-{
-	const uint64_t *known = hmap__get(map, key);
-
-	if (known)
-		return (uint32_t)*known;
-	return hmap__set(map, key, len) ? NONE : (uint32_t)len;
-}
-
 static int place_frame(struct counting *counting, uint32_t id)
 {
 	const struct frame *frame = frame_table__get(counting->frames, id);
@@ -55,12 +46,12 @@ static int place_frame(struct counting *counting, uint32_t id)
 	counting->frame_spot[id] = NONE;
 	if (frame->kind != FRAME_PYTHON)
 		return 0;
-	spot.file = number_of(&counting->file_of, frame->file, heat->files.len);
+	spot.file = hmap__number(&counting->file_of, frame->file, heat->files.len);
 	if (spot.file == heat->files.len && vec__push(&heat->files, (struct heat_file){.name = frame->file}))
 		return -ENOMEM;
 	if (spot.file == NONE)
 		return -ENOMEM;
-	number = number_of(&counting->spot_of, (uint64_t)spot.file << 32 | frame->line, counting->spots.len);
+	number = hmap__number(&counting->spot_of, (uint64_t)spot.file << 32 | frame->line, counting->spots.len);
 	if (number == NONE || (number == counting->spots.len && vec__push(&counting->spots, spot)))
 		return -ENOMEM;
 	counting->spots.items[number].line.approximate |= frame->approximate;
@@ -86,7 +77,7 @@ static int place_frames(struct counting *counting)
 static int add_note(struct counting *counting, uint32_t frame, uint64_t self)
 {
 	struct heat_note note = {.text = frame_table__get(counting->frames, frame)->function};
-	uint32_t number = number_of(&counting->note_of, note.text, counting->heat->notes.len);
+	uint32_t number = hmap__number(&counting->note_of, note.text, counting->heat->notes.len);
 
 	if (number == NONE ||
 	    (number == counting->heat->notes.len && vec__push(&counting->heat->notes, note)))
@@ -183,23 +174,18 @@ static void choose_functions(struct counting *counting)
 
 /* --- order --- */
 
-static int compare(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int compare_spots(const void *left, const void *right)
 {
 	const struct spot *a = left, *b = right;
 
-	return compare(a->file, b->file) ?: compare(a->line.line, b->line.line);
+	return compare_u64(a->file, b->file) ?: compare_u64(a->line.line, b->line.line);
 }
 
 static int compare_files(const void *left, const void *right, void *strings)
 {
 	const struct heat_file *a = left, *b = right;
 
-	return compare(b->self, a->self) ?: compare(b->total, a->total)
+	return compare_u64(b->self, a->self) ?: compare_u64(b->total, a->total)
 	       ?: strcmp(strtab__get(strings, a->name), strtab__get(strings, b->name));
 }
 
@@ -207,7 +193,7 @@ static int compare_notes(const void *left, const void *right, void *strings)
 {
 	const struct heat_note *a = left, *b = right;
 
-	return compare(b->self, a->self)
+	return compare_u64(b->self, a->self)
 		       ?: strcmp(strtab__get(strings, a->text), strtab__get(strings, b->text));
 }
 

@@ -5,6 +5,8 @@
  */
 #include "agg/profile.h"
 
+#include "base/util.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -259,21 +261,16 @@ static void drop_empty(struct profile_rows *out)
 	out->rows.len = kept;
 }
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* A total order on distinct rows, so that the same profile always gives the same report. */
 static int compare_rows(const void *left, const void *right, void *strings)
 {
 	const struct profile_row *a = left, *b = right;
 
-	return compare_numbers(b->self, a->self) ?: compare_numbers(b->total, a->total)
+	return compare_u64(b->self, a->self) ?: compare_u64(b->total, a->total)
 	       ?: strcmp(strtab__get(strings, a->function), strtab__get(strings, b->function))
 	       ?: strcmp(strtab__get(strings, a->file), strtab__get(strings, b->file))
-	       ?: compare_numbers(a->line, b->line) ?: compare_numbers(a->kind, b->kind)
-	       ?: compare_numbers(a->approximate, b->approximate);
+	       ?: compare_u64(a->line, b->line) ?: compare_u64(a->kind, b->kind)
+	       ?: compare_u64(a->approximate, b->approximate);
 }
 
 int profile__rows(const struct profile *profile, enum group_by group, struct profile_rows *out)

@@ -102,6 +102,15 @@ int hmap__set(struct hmap *map, uint64_t key, uint64_t value)
 	return 0;
 }
 
+uint32_t hmap__number(struct hmap *map, uint64_t key, size_t next)
+{
+	const uint64_t *known = hmap__get(map, key);
+
+	if (known)
+		return (uint32_t)*known;
+	return hmap__set(map, key, next) ? UINT32_MAX : (uint32_t)next;
+}
+
 /* Close the gap at `hole` with the entries behind it that may live there. */
 static void shift_back(struct hmap *map, size_t hole)
 {

@@ -16,6 +16,12 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static inline int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* For sorting: less than 0 if a is less than b, 0 if they are equal. */
+static inline int compare_u64(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
+
+/* "1 sample", "2 samples" */
+static inline const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
 /* Unaligned little-endian loads from bytes that were read from a target. */
 static inline uint16_t load_u16(const void *p) { uint16_t v; memcpy(&v, p, sizeof(v)); return v; }
 static inline uint32_t load_u32(const void *p) { uint32_t v; memcpy(&v, p, sizeof(v)); return v; }

@@ -225,11 +225,6 @@ static void add_thread(const struct text *text, const struct dump_interpreter *i
 
 /* --- the process --- */
 
-static const char *plural(size_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static void add_title(const struct text *text)
 {
 	const struct dump *dump = text->dump;

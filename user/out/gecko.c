@@ -7,6 +7,8 @@
  * their thread, under "[pruned]".
  */
 #include "out/gecko_parts.h"
+
+#include "base/util.h"
 #include "out/replay.h"
 
 #include <errno.h>
@@ -18,16 +20,6 @@
 #define TEXTS_MAX   (64u << 20)
 
 /* --- tables --- */
-
-/* Number of a key, `len` if it is new: then the caller appends. GECKO_NONE: out of memory. */
-static uint32_t number_of(struct hmap *map, uint64_t key, size_t len)
-{
-	const uint64_t *known = hmap__get(map, key);
-
-	if (known)
-		return (uint32_t)*known;
-	return hmap__set(map, key, len) ? GECKO_NONE : (uint32_t)len;
-}
 
 /* A text of the profile, as one of the file. */
 static uint32_t copy_text(struct gecko *gecko, uint32_t id)
@@ -44,7 +36,7 @@ static uint32_t add_text(struct gecko *gecko, const char *text)
 
 static uint32_t add_source(struct gecko *gecko, uint32_t text)
 {
-	uint32_t number = number_of(&gecko->source_index, text, gecko->sources.len);
+	uint32_t number = hmap__number(&gecko->source_index, text, gecko->sources.len);
 
 	if (text == GECKO_NONE || (number == gecko->sources.len && vec__push(&gecko->sources, text)))
 		return GECKO_NONE;
@@ -199,7 +191,7 @@ static bool add_stack(struct gecko *gecko, const struct sink_sample *sample, uin
 
 static uint32_t add_process(struct gecko *gecko, const struct sink_process *process)
 {
-	uint32_t number = number_of(&gecko->process_index, process->key, gecko->processes.len);
+	uint32_t number = hmap__number(&gecko->process_index, process->key, gecko->processes.len);
 	struct gecko_process added = {.pid = process->pid};
 	const uint64_t *lives = hmap__get(&gecko->lives, process->pid);
 
@@ -217,7 +209,7 @@ static uint32_t add_process(struct gecko *gecko, const struct sink_process *proc
 static struct gecko_thread *thread_of(struct gecko *gecko, const struct sink_thread *thread)
 {
 	struct gecko_thread added = {.process = GECKO_NONE};
-	uint32_t number = number_of(&gecko->thread_index, thread ? thread->key + 1 : 0, gecko->threads.len);
+	uint32_t number = hmap__number(&gecko->thread_index, thread ? thread->key + 1 : 0, gecko->threads.len);
 
 	if (number == GECKO_NONE)
 		return NULL;
@@ -301,11 +293,6 @@ static bool is_main(const struct gecko *gecko, const struct gecko_thread *thread
 	return thread->process != GECKO_NONE && gecko->processes.items[thread->process].pid == thread->tid;
 }
 
-static int compare_numbers(uint32_t a, uint32_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* By process, in each the main thread first; those of none at the end. */
 static int compare_threads(const void *left, const void *right, void *context)
 {
@@ -313,9 +300,9 @@ static int compare_threads(const void *left, const void *right, void *context)
 	const struct gecko *gecko = context;
 	const struct gecko_thread *a = &gecko->threads.items[m], *b = &gecko->threads.items[n];
 
-	return compare_numbers(a->process, b->process)
-	       ?: compare_numbers(is_main(gecko, b), is_main(gecko, a))
-	       ?: compare_numbers(a->tid, b->tid) ?: compare_numbers(m, n);
+	return compare_u64(a->process, b->process)
+	       ?: compare_u64(is_main(gecko, b), is_main(gecko, a))
+	       ?: compare_u64(a->tid, b->tid) ?: compare_u64(m, n);
 }
 
 static int finish(struct gecko *gecko)

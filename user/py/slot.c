@@ -278,8 +278,7 @@ static void describe(struct search *search, const struct slot *slot, size_t chec
 		break;
 	}
 	if (len < room)
-		snprintf(end + len, room - len, " (right for %zu thread%s)", checked,
-			 checked == 1 ? "" : "s");
+		snprintf(end + len, room - len, " (right for %zu thread%s)", checked, plural(checked));
 }
 
 bool py_slot__find(struct pbp_target *layout, char *how, size_t how_size, struct remote *remote,

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "base/util.h"
 #include "os/maps.h"
 #include "os/proc.h"
 #include "py/build.h"
@@ -229,11 +230,6 @@ static void add_interpreters(struct doctor *doctor)
 	if (count > 1 && !knows_gils)
 		buf__adds(&text, "; one GIL for all");
 	add_fact(doctor, "interpreters", &text);
-}
-
-static const char *plural(size_t count)
-{
-	return count == 1 ? "" : "s";
 }
 
 static void add_natives(struct doctor *doctor, struct buf *text)

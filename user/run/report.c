@@ -18,12 +18,6 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * part / whole : 0;
 }
 
-/* "1 sample", "2 samples" */
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 uint64_t report__target_cpu_ns(const struct report *report)
 {
 	uint64_t sum = report->past.cpu_ns;

@@ -83,7 +83,7 @@ static void format_waits(const struct report *report, struct buf *out)
 			  report->counts.status[PBP_STATUS_NOT_WALKED]);
 	if (waits->found)
 		buf__addf(out, "; %" PRIu64 " thread%s asleep before it began", waits->found,
-			  waits->found == 1 ? "" : "s");
+			  plural(waits->found));
 	if (waits->lost)
 		buf__addf(out, "; %" PRIu64 " lost, of %.3f s", waits->lost, waits->lost_ns / 1e9);
 	if (waits->missed)
