@@ -181,15 +181,15 @@ struct pbp_code {
 	__u8 table[PBP_TABLE_BYTES];
 };
 
-/* How a walk ended. X(identifier, what a user reads) */
+/* How a walk ended. X(identifier, what a user reads behind a number of samples) */
 #define PBP_STATUSES(X)                                                                                      \
 	X(COMPLETE, "complete")                                                                              \
 	X(DEEP, "deeper than the kernel's budget: completed from user space")                                \
 	X(FRAME_FAULT, "a frame's memory was not resident: completed from user space")                       \
-	X(NO_TARGET, "Python not found in the process (yet)")                                                \
-	X(NO_TSTATE, "thread without Python thread state (native thread)")                                   \
-	X(TSTATE_FAULT, "thread state not readable")                                                         \
-	X(NO_FRAMES, "thread state without frames (thread starting, ending or idle)")                        \
+	X(NO_TARGET, "where no Python was found in the process (yet)")                                       \
+	X(NO_TSTATE, "of native threads, which have no Python thread state")                                 \
+	X(TSTATE_FAULT, "with a thread state that was not readable")                                         \
+	X(NO_FRAMES, "of threads without frames, starting, ending or idle")                                  \
 	X(NOT_WALKED, "long wait of a kind that had been short, and so was not walked")
 
 enum pbp_status {

@@ -56,7 +56,7 @@ int take_common_option(struct options *options, int option, const char *value, c
 		return 0;
 	case 'l':
 		if (parse_number(value, 1, 1000000, &number))
-			return bad_value("-l", value, "a number of rows");
+			return bad_value("-l", value, "a number of rows, 1 or more");
 		options->rows = (unsigned int)number;
 		return 0;
 	case 'q':

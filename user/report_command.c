@@ -157,16 +157,23 @@ static void add_head(const struct reading *reading, struct buf *out)
 	if (profile->account.processes == 1 && profile->command && *profile->command)
 		add_text(out, profile->command);
 	else
-		buf__addf(out, "%" PRIu64 " processes", profile->account.processes);
-	buf__addf(out, " in %.1f s from ", (double)profile->duration_ns / 1e9);
-	add_clock(out, profile->start_realtime_ns);
+		buf__addf(out, "%" PRIu64 " process%s", profile->account.processes,
+			  profile->account.processes == 1 ? "" : "es");
+	buf__addf(out, " in %.1f s", (double)profile->duration_ns / 1e9);
+	if (profile->start_realtime_ns) { /* not so where it was cut off before that */
+		buf__adds(out, " from ");
+		add_clock(out, profile->start_realtime_ns);
+	}
 	if (*host) {
 		buf__adds(out, " on ");
 		add_text(out, host);
 	}
-	buf__adds(out, " by the ");
-	add_text(out, profile->account.engine ?: "unknown");
-	buf__adds(out, " engine (");
+	if (profile->account.engine) {
+		buf__adds(out, " by the ");
+		add_text(out, profile->account.engine);
+		buf__adds(out, " engine");
+	}
+	buf__adds(out, " (");
 	add_text(out, profile->account.end ?: "its end is not known");
 	buf__adds(out, ")\n");
 }
