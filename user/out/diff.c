@@ -4,18 +4,14 @@
  */
 #include "out/diff.h"
 
-#include "base/utf8.h"
 #include "base/util.h"
-#include "out/words.h"
+#include "out/places.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define LEAST_CHANGE 0.05 /* points: what is less is 0.0 in the table */
-#define NUMBERS	     55u  /* columns before the names ... */
-#define LEAST_ROOM   24u  /* ... and for them, however narrow the terminal is */
-#define GAP	     2
-#define DOTS	     "..."
+#define NUMBERS	     53u  /* columns before the names */
 
 static const char *const SIDE_NAMES[COMPARE_SIDES] = {"base", "  new "};
 
@@ -123,81 +119,56 @@ static double change_of(const struct compare *compare, const uint64_t weights[CO
 	       compare__share(compare, COMPARE_BASE, weights[COMPARE_BASE]);
 }
 
-/* Columns that a text has, at most so many: what is too long loses its beginning, or its end. */
-static size_t add_cut(struct buf *out, const struct buf *text, size_t columns, bool keep_end)
-{
-	size_t width = utf8_width(text->data, text->len), left, at;
-
-	if (width <= columns) {
-		buf__add(out, text->data, text->len);
-		return width;
-	}
-	left = columns - min_u64(columns, strlen(DOTS));
-	at = keep_end ? utf8_fit_end(text->data, text->len, left) : utf8_fit(text->data, text->len, left);
-	buf__adds(out, keep_end ? DOTS : "");
-	buf__add(out, keep_end ? text->data + at : text->data, keep_end ? text->len - at : at);
-	buf__adds(out, keep_end ? "" : DOTS);
-	return columns;
-}
-
-/* In what the numbers leave of a line: the place gets half of it, or more if the name needs less. */
-static void add_place(const struct compare *compare, const struct frame *frame, unsigned int width,
-		      struct buf *out)
-{
-	size_t room = width ? max_u64(width, NUMBERS + LEAST_ROOM) - NUMBERS : SIZE_MAX / 2, need, half;
-	struct buf name = {0}, place = {0};
-
-	words__name(&name, compare->both.strings, frame);
-	if (frame->kind == FRAME_PYTHON) {
-		words__text(&place, compare->both.strings, frame->file);
-		if (frame->line)
-			buf__addf(&place, ":%u", frame->line);
-	}
-	need = place.len ? utf8_width(place.data, place.len) + GAP : 0;
-	half = max_u64(room / 2, room - min_u64(room, need));
-	room -= min_u64(room, add_cut(out, &name, half, false) + GAP);
-	if (place.len) {
-		buf__addf(out, "%*s", GAP, "");
-		add_cut(out, &place, room, true);
-	}
-	out->err = out->err ?: name.err ?: place.err;
-	buf__free(&name);
-	buf__free(&place);
-}
-
 #define GREW   "\x1b[1;31m"
 #define SHRANK "\x1b[1;34m"
 #define RESET  "\x1b[0m"
 
-static void add_row(const struct compare *compare, const struct compare_row *row,
-		    const struct summary_style *style, struct buf *out)
+static void add_numbers(const struct compare *compare, const struct compare_row *row,
+			const struct summary_style *style, struct buf *out)
 {
-	const struct frame *frame = frame_table__get(&compare->both.frames, row->frame);
 	double change = change_of(compare, row->self);
 	const char *mark = !row->total[COMPARE_BASE] ? "new" : !row->total[COMPARE_NEW] ? "gone" : "";
-
 	bool color = style->color && (change >= LEAST_CHANGE || change <= -LEAST_CHANGE);
+
 	buf__adds(out, color ? change > 0 ? GREW : SHRANK : "");
 	add_change(out, 7, change);
 	buf__adds(out, color ? RESET : "");
 	for (int i = 0; i < COMPARE_SIDES; i++)
-		buf__addf(out, "%7.1f%%", compare__share(compare, i, row->self[i]));
+		buf__addf(out, "%6.1f%%", compare__share(compare, i, row->self[i]));
 	for (int i = 0; i < COMPARE_SIDES; i++)
 		buf__addf(out, "%8.1f", compare__per_second(compare, i, row->self[i]));
 	add_change(out, 8, change_of(compare, row->total));
 	buf__addf(out, "  %-4s  ", mark);
-	add_place(compare, frame, style->width, out);
-	buf__addc(out, '\n');
+}
+
+static int make_places(struct places *places, const struct compare *compare, const struct summary_style *style)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < places->count; i++)
+		err = places__set(places, i, compare->both.strings,
+				  frame_table__get(&compare->both.frames, compare->rows.items[i].frame));
+	return err ?: places__fit(places, style->width, NUMBERS);
 }
 
 void diff__table(const struct compare *compare, const struct summary_style *style, struct buf *out)
 {
 	size_t count = compare->rows.len, shown = style->max_rows ? min_u64(style->max_rows, count) : count;
+	struct places places;
 
-	buf__addf(out, "%7s%8s%8s%8s%8s%8s        function  file:line\n", "self+-", "base%", "new%", "ms/s",
-		  "ms/s", "total+-");
-	for (size_t i = 0; i < shown; i++)
-		add_row(compare, &compare->rows.items[i], style, out);
+	out->err = out->err ?: places__init(&places, shown) ?: make_places(&places, compare, style);
+	if (out->err)
+		goto out;
+	buf__addf(out, "%7s%7s%7s%8s%8s%8s        ", "self+-", "base%", "new%", "ms/s", "ms/s", "total+-");
+	places__add_heading(&places, out);
+	buf__addc(out, '\n');
+	for (size_t i = 0; i < shown; i++) {
+		add_numbers(compare, &compare->rows.items[i], style, out);
+		places__add(&places, i, "", "", out);
+		buf__addc(out, '\n');
+	}
 	if (shown < count)
-		buf__addf(out, "%47s        ... and %zu more\n", "", count - shown);
+		buf__addf(out, "%*s... and %zu more\n", (int)NUMBERS, "", count - shown);
+out:
+	places__free(&places);
 }

@@ -1,95 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The table on stdout. All text is escaped into cells first; then the columns of the terminal are shared out
- * and the cells cut to fit; then the lines are printed.
+ * The table on stdout. Functions and places are made to fit (out/places.h) before the lines are printed.
  */
 #include "out/summary.h"
 
 #include "base/utf8.h"
 #include "base/util.h"
+#include "out/places.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SHARE_COLUMNS 7 /* "  61.2%" */
 #define TOTAL_COLUMNS 8
 #define GAP	      2
 #define WAIT_HEADING  "mostly" /* waited for what */
-#define MIN_COLUMNS   12 /* of a text column, however narrow the terminal is */
 #define HOT_PERCENT   10.0
-#define ELLIPSIS      "\xe2\x80\xa6"
 #define BOLD	      "\x1b[1m"
 #define BOLD_RED      "\x1b[1;31m"
 #define RESET	      "\x1b[0m"
-
-struct text {
-	char *bytes; /* escaped */
-	size_t len, columns;
-};
-
-struct cells {
-	struct text function, place;
-};
 
 struct table {
 	const struct summary_style *style;
 	const struct profile *profile;
 	const struct profile_row *rows;
-	struct cells *cells; /* of the shown rows */
+	struct places places; /* of the shown rows */
 	size_t shown, hidden;
 	uint64_t hidden_self, hidden_waited, whole;
 	bool tells_waits; /* apart from the rest, which was not waited: a lock was held */
-	int value_columns, wait_columns, function_columns; /* wait_columns 0: there is no such column */
+	int value_columns, wait_columns; /* wait_columns 0: there is no such column */
 };
 
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
-/* Take over the bytes of buf, also when it failed, so that there is one place to free them. */
-static int set_text(struct text *text, struct buf *buf)
-{
-	free(text->bytes);
-	*text = (struct text){.bytes = buf->data, .len = buf->len};
-	text->columns = utf8_width(text->bytes, text->len);
-	return buf->err;
-}
-
-/* Keep the two ends of a name: "work.<loc…>.inner". */
-static int shorten_name(struct text *text, size_t columns)
-{
-	size_t head, tail;
-	struct buf buf = {0};
-
-	if (text->columns <= columns)
-		return 0;
-	head = utf8_fit(text->bytes, text->len, columns / 2);
-	tail = utf8_fit_end(text->bytes, text->len, columns - 1 - columns / 2);
-	buf__add(&buf, text->bytes, head);
-	buf__adds(&buf, ELLIPSIS);
-	buf__add(&buf, text->bytes + tail, text->len - tail);
-	return set_text(text, &buf);
-}
-
-/* Keep the end of a path, from a slash on if one is near enough: "…/pkg/mod.py:12". */
-static int shorten_path(struct text *text, size_t columns)
-{
-	const char *from, *end = text->bytes + text->len, *slash;
-	struct buf buf = {0};
-
-	if (text->columns <= columns)
-		return 0;
-	from = text->bytes + utf8_fit_end(text->bytes, text->len, columns - 1);
-	slash = memchr(from, '/', (size_t)(end - from));
-	if (slash)
-		from = slash;
-	buf__adds(&buf, ELLIPSIS);
-	buf__add(&buf, from, (size_t)(end - from));
-	return set_text(text, &buf);
 }
 
 /* "[sleep]" without its brackets: all that stand there are of one kind. Of a recording they may be anything. */
@@ -110,22 +55,6 @@ static const char *wait_text(const struct strtab *strings, const struct profile_
 	snprintf(text, sizeof(text), "%.*s", (int)len, name);
 	buf__free(&escaped);
 	return text;
-}
-
-static int make_cells(struct cells *cells, const struct strtab *strings, const struct profile_row *row)
-{
-	const char *name = strtab__get(strings, row->function);
-	struct buf function = {0}, place = {0};
-	int err;
-
-	buf__add_escaped(&function, *name ? name : "[unnamed]", NULL);
-	if (row->kind == FRAME_PYTHON) {
-		buf__add_escaped(&place, strtab__get(strings, row->file), NULL);
-		if (row->line)
-			buf__addf(&place, row->approximate ? ":~%u" : ":%u", row->line);
-	}
-	err = set_text(&cells->function, &function);
-	return set_text(&cells->place, &place) ?: err;
 }
 
 /* Samples, or seconds. Valid until the next call. */
@@ -154,48 +83,6 @@ static void add_values(const struct table *table, uint64_t self, uint64_t waited
 		buf__addf(buf, "%*s", table->value_columns, value_text(table->profile, waited));
 }
 
-/* Columns that the two texts need: the widest cell, and the heading. */
-static size_t function_need(const struct table *table)
-{
-	size_t need = strlen("function");
-
-	for (size_t i = 0; i < table->shown; i++)
-		need = max_u64(need, table->cells[i].function.columns);
-	return need;
-}
-
-static size_t place_need(const struct table *table)
-{
-	size_t need = strlen("file:line");
-
-	for (size_t i = 0; i < table->shown; i++)
-		need = max_u64(need, table->cells[i].place.columns);
-	return need;
-}
-
-/*
- * Share out what the numbers leave: places get half of it, or more if the names need less. Places come first,
- * since they are cut at a slash and so may give columns back to the names.
- */
-static int fit_cells(struct table *table)
-{
-	size_t values = table->value_columns * (1 + table->tells_waits);
-	size_t numbers = SHARE_COLUMNS + TOTAL_COLUMNS + values + table->wait_columns + 2 * GAP, width, left, columns;
-	int err = 0;
-
-	width = max_u64(table->style->width, numbers + 2 * MIN_COLUMNS);
-	left = table->style->width ? width - numbers : SIZE_MAX / 2;
-	columns = max_u64(left / 2, left - min_u64(left, function_need(table)));
-	for (size_t i = 0; !err && i < table->shown; i++)
-		err = shorten_path(&table->cells[i].place, columns);
-	columns = left - min_u64(left, place_need(table));
-	for (size_t i = 0; !err && i < table->shown; i++)
-		err = shorten_name(&table->cells[i].function, columns);
-	/* A padding is an int; longer names only push their own place to the right. */
-	table->function_columns = (int)min_u64(function_need(table), INT16_MAX);
-	return err;
-}
-
 /* ANSI sequences take no columns, so they stay outside the padding. */
 static void paint(const struct table *table, const char *sequence, struct buf *buf)
 {
@@ -212,7 +99,8 @@ static void add_header(const struct table *table, struct buf *buf)
 		buf__addf(buf, "%*s", table->value_columns, "waited");
 	if (table->wait_columns)
 		buf__addf(buf, "  %-*s", table->wait_columns - GAP, WAIT_HEADING);
-	buf__addf(buf, "  %-*s  %s", table->function_columns, "function", "file:line");
+	buf__adds(buf, "  ");
+	places__add_heading(&table->places, buf);
 	paint(table, RESET, buf);
 	buf__addc(buf, '\n');
 }
@@ -220,7 +108,6 @@ static void add_header(const struct table *table, struct buf *buf)
 static void add_row(const struct table *table, size_t i, struct buf *buf)
 {
 	const struct profile_row *row = &table->rows[i];
-	const struct cells *cells = &table->cells[i];
 	double self = percent(row->self, table->whole);
 	bool hot = self >= HOT_PERCENT;
 
@@ -232,15 +119,8 @@ static void add_row(const struct table *table, size_t i, struct buf *buf)
 	buf__adds(buf, "  ");
 	if (table->wait_columns)
 		buf__addf(buf, "%-*s  ", table->wait_columns - GAP, wait_text(table->profile->strings, row));
-	paint(table, hot ? BOLD_RED : "", buf);
-	buf__add(buf, cells->function.bytes, cells->function.len);
-	paint(table, hot ? RESET : "", buf);
-	if (cells->place.len) {
-		int padding = table->function_columns - (int)min_u64(cells->function.columns, INT16_MAX);
-
-		buf__addf(buf, "%*s", padding + GAP, "");
-		buf__add(buf, cells->place.bytes, cells->place.len);
-	}
+	hot &= table->style->color;
+	places__add(&table->places, i, hot ? BOLD_RED : "", hot ? RESET : "", buf);
 	buf__addc(buf, '\n');
 }
 
@@ -262,28 +142,31 @@ static int wait_columns(const struct table *table)
 	return GAP + (int)need;
 }
 
+static struct frame frame_of(const struct profile_row *row)
+{
+	return (struct frame){.function = row->function,
+			      .file = row->file,
+			      .line = row->line,
+			      .kind = row->kind,
+			      .approximate = row->approximate};
+}
+
 static int make_table(struct table *table)
 {
 	uint64_t most = max_u64(table->rows[0].self, table->hidden_self);
-	int err = 0, len = strlen(value_text(table->profile, most));
+	int len = strlen(value_text(table->profile, most)), err;
 
-	table->cells = calloc(table->shown, sizeof(*table->cells));
-	if (!table->cells)
-		return -ENOMEM;
 	table->value_columns = GAP + (int)max_u64(strlen(table->tells_waits ? "waited" : value_heading(table)), len);
 	table->wait_columns = wait_columns(table);
-	for (size_t i = 0; !err && i < table->shown; i++)
-		err = make_cells(&table->cells[i], table->profile->strings, &table->rows[i]);
-	return err ?: fit_cells(table);
-}
+	err = places__init(&table->places, table->shown);
+	for (size_t i = 0; !err && i < table->shown; i++) {
+		struct frame frame = frame_of(&table->rows[i]);
 
-static void free_table(struct table *table)
-{
-	for (size_t i = 0; table->cells && i < table->shown; i++) {
-		free(table->cells[i].function.bytes);
-		free(table->cells[i].place.bytes);
+		err = places__set(&table->places, i, table->profile->strings, &frame);
 	}
-	free(table->cells);
+	return err ?: places__fit(&table->places, table->style->width,
+				  SHARE_COLUMNS + TOTAL_COLUMNS + table->value_columns * (1 + table->tells_waits) +
+					  table->wait_columns + GAP);
 }
 
 int summary__format(const struct profile *profile, const struct summary_style *style, struct buf *buf)
@@ -314,7 +197,7 @@ int summary__format(const struct profile *profile, const struct summary_style *s
 		add_rest(&table, buf);
 	err = buf->err;
 out:
-	free_table(&table);
+	places__free(&table.places);
 	profile_rows__free(&rows);
 	return err;
 }
