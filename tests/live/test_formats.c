@@ -323,15 +323,15 @@ LIVE_TEST(formats, diff)
 	snprintf(page, sizeof(page), "%s/diff.html", folder);
 	run = profiler_run("diff", base, new, "-l", "5", "-o", page);
 	check(run->code == 0, "exit code %d", run->code);
-	check(strstr(run->out, "\n  +22.0    0.0%   22.0%     0.0   148.1   +22.0  new   cached  /srv/shop/cache.py:2\n"),
+	check(strstr(run->out, "\n  +22.0   0.0%  22.0%     0.0   148.1   +22.0  new   cached      /srv/shop/cache.py:2\n"),
 	      "no new function: %s", run->out);
-	check(strstr(run->out, "\n  -13.0   13.0%    0.0%    87.5     0.0   -13.0  gone  price  /srv/shop/price.py:12\n"),
+	check(strstr(run->out, "\n  -13.0  13.0%   0.0%    87.5     0.0   -13.0  gone  price       /srv/shop/price.py:12\n"),
 	      "none that is gone: %s", run->out);
 	/* The same one of two versions of Python, where it lies in the new one. */
-	check(strstr(run->out, "\n  -20.0   40.0%   20.0%   269.4   134.7   -20.0        raw_decode  "
+	check(strstr(run->out, "\n  -20.0  40.0%  20.0%   269.4   134.7   -20.0        raw_decode  "
 			       "/usr/lib/python3.13/json/decoder.py:350\n"),
 	      "not less: %s", run->out);
-	check(strstr(run->out, "\n  +18.0   27.0%   45.0%   181.8   303.0   +18.0        total  /srv/shop/tree.py:5\n"),
+	check(strstr(run->out, "\n  +18.0  27.0%  45.0%   181.8   303.0   +18.0        total       /srv/shop/tree.py:5\n"),
 	      "not more: %s", run->out);
 	check(strstr(run->out, "... and "), "too many rows: %s", run->out);
 	check(strstr(run->err, "base ") && strstr(run->err, "new ") && strstr(run->err, "wrote "), "%s", run->err);
