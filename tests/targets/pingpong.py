@@ -43,14 +43,25 @@ def used():
     return time.process_time() + time.clock_gettime(~other << 3 | 2)  # clock_getcpuclockid(3)
 
 
-def measure(f, count, *args):
-    best = 1e9
-    for _ in range(20):
+def take(turns, count):
+    """CPU seconds of a round."""
+    t = used()
+    for _ in range(count):
+        ask()
+        work(turns)
+    return (used() - t) / count
+
+
+def pace(rate):
+    """The turns that a round needs for that. A CPU that has been idle gets faster meanwhile, so it goes on for a second."""
+    turns = 0
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
         t = used()
-        for _ in range(count):
-            f(*args)
-        best = min(best, (used() - t) / count)
-    return best
+        work(100000)
+        turn = (used() - t) / 100000
+        turns = max(0, turns + int((2 / rate - take(turns, 1000)) / turn / 2))
+    return turns
 
 
 def run(turns):
@@ -62,8 +73,6 @@ def run(turns):
         print("round %.6f %.6f" % (time.monotonic() - t, used() - cpu), flush=True)
 
 
-turns = 0
-if rate:
-    turns = max(0, int((2 / rate - measure(ask, 1000)) / (measure(work, 10, 10000) / 10000)))
+turns = pace(rate) if rate else 0
 print("ready", flush=True)
 run(turns)
