@@ -173,12 +173,14 @@ LIVE_TEST(commands, signals_of_the_group)
 	check(strstr(child__err(child), "wrote "), "no profile: %s", child__err(child));
 }
 
-/* Ctrl-C at a terminal comes to both: the program gets it once, and the profile is written. */
+/* Ctrl-C at a terminal comes to both: the program gets it once, and the profile is written. The shell of script(1) must not
+ * be among them: dash dies of the signal itself.
+ */
 LIVE_TEST(commands, interrupt_at_a_terminal)
 {
 	static const char keys[] =
 		"(until grep -q ready \"$0\"; do sleep 0.05; done; printf '\\003'; sleep 3) |"
-		" script -qefc \"$1\" /dev/null >\"$0\"";
+		" script -qefc \"exec $1\" /dev/null >\"$0\"";
 	struct service *service = service__command(pick("3.14", "debian"), OPTIONS("-q"), CATCHES);
 	char line[2048] = "", out[CHILD_PATH];
 	const char *argv[] = {"sh", "-c", keys, out, line, NULL};
