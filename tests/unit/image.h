@@ -258,7 +258,9 @@ static inline void image__init(struct image *image, int version)
 	uint64_t tstate, base_frame;
 
 	*image = (struct image){.seed = 1};
-	image->memory = mmap(NULL, IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* Where it was in every run, if that is free: which entries of a cache meet in one slot depends on it. */
+	image->memory = mmap((void *)0x200000000000, IMAGE_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(image->memory, MAP_FAILED);
 	mprotect(image->memory + IMAGE_STACK - 4096, 4096, PROT_NONE);
 	for (uint32_t i = 0; i < IMAGE_CHUNKS; i++) {

@@ -62,9 +62,10 @@ Test(idle, is_kept_waiting)
 
 static void expect_text(int64_t syscall, const char *want)
 {
+	enum wait_reason reason = wait_reason_of(syscall, 3);
 	char text[64];
 
-	wait_text(wait_reason_of(syscall, 3), syscall, text, sizeof(text));
+	wait_text(reason, wait_told(reason, syscall), text, sizeof(text));
 	cr_expect_str_eq(text, want);
 }
 
@@ -76,10 +77,14 @@ Test(wait, names)
 	cr_expect_eq(wait_reason_of(SYS_pselect6, 0), WAIT_SLEEP);
 	cr_expect_eq(wait_reason_of(SYS_select, 0), WAIT_SLEEP);
 	expect_text(SYS_epoll_wait, "[I/O: epoll_wait]");
-	expect_text(SYS_preadv2, "[I/O: 327]");
+	expect_text(SYS_preadv2, "[I/O: preadv2]");
 	expect_text(SYS_wait4, "[child process]");
 	expect_text(SYS_madvise, "[system call: madvise]");
-	expect_text(100000, "[system call: 100000]");
+	expect_text(1000, "[system call: 1000]");
+	expect_text(100000, "[system call: unknown]");
+	cr_expect_eq(wait_told(WAIT_OTHER, 100000), wait_told(WAIT_OTHER, 1 << 30),
+		     "no more frames than calls");
+	cr_expect_eq(wait_told(WAIT_SLEEP, SYS_nanosleep), 0);
 	expect_text(-1, "[in the kernel]");
 	expect_text(-2, "[off the CPU]");
 }

@@ -22,7 +22,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- parsing ---- */
@@ -170,31 +169,20 @@ Test(maps, random_text)
 	}
 }
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 Test(maps, huge)
 {
 	enum { COUNT = 100000 };
 	size_t len = 0, size = COUNT * 120;
 	char *text = malloc(size);
 	struct maps maps;
-	double start;
 
 	for (unsigned long i = 0; i < COUNT; i++)
 		len += snprintf(text + len, size - len,
 				"%lx-%lx rw-p 00000000 08:01 %lu   /lib/file-%lu.so\n", 0x1000 * i + 0x1000,
 				0x1000 * i + 0x2000, i + 1, i);
-	start = now();
 	cr_assert_eq(maps__parse(&maps, text, len), 0);
 	for (unsigned long i = 0; i < COUNT; i++)
 		cr_assert_eq(maps.entries.items[i].inode, i + 1);
-	cr_expect_lt(now() - start, 2.0, "%f s", now() - start);
 	cr_expect_eq(maps.entries.len, COUNT);
 	maps__free(&maps);
 	free(text);

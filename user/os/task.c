@@ -111,19 +111,28 @@ const char *task__syscall_name(int64_t number)
 		const char *name;
 	} names[] = {
 #define NAME(name) {SYS_##name, #name}
-		NAME(read),	    NAME(write),	NAME(readv),	   NAME(writev),
-		NAME(pread64),	    NAME(pwrite64),	NAME(poll),	   NAME(ppoll),
-		NAME(select),	    NAME(pselect6),	NAME(epoll_wait),  NAME(epoll_pwait),
-		NAME(epoll_pwait2), NAME(futex),	NAME(nanosleep),   NAME(clock_nanosleep),
-		NAME(pause),	    NAME(connect),	NAME(accept),	   NAME(accept4),
-		NAME(recvfrom),	    NAME(recvmsg),	NAME(recvmmsg),	   NAME(sendto),
-		NAME(sendmsg),	    NAME(sendmmsg),	NAME(sendfile),	   NAME(splice),
-		NAME(wait4),	    NAME(waitid),	NAME(fsync),	   NAME(fdatasync),
-		NAME(sync),	    NAME(openat),	NAME(flock),	   NAME(fcntl),
-		NAME(ioctl),	    NAME(io_uring_enter), NAME(io_getevents), NAME(semop),
-		NAME(semtimedop),   NAME(msgrcv),	NAME(msgsnd),	   NAME(mq_timedreceive),
-		NAME(rt_sigtimedwait), NAME(rt_sigsuspend), NAME(madvise), NAME(munmap),
-		NAME(mmap),	    NAME(unlink),	NAME(getdents64),  NAME(newfstatat),
+/* clang-format off */
+		NAME(read), NAME(write), NAME(readv), NAME(writev), NAME(pread64), NAME(pwrite64),
+		NAME(poll), NAME(ppoll), NAME(select), NAME(pselect6), NAME(epoll_wait), NAME(epoll_pwait),
+		NAME(epoll_pwait2), NAME(futex), NAME(nanosleep), NAME(clock_nanosleep), NAME(pause),
+		NAME(connect), NAME(accept), NAME(accept4), NAME(recvfrom), NAME(recvmsg), NAME(recvmmsg),
+		NAME(sendto), NAME(sendmsg), NAME(sendmmsg), NAME(sendfile), NAME(splice), NAME(wait4),
+		NAME(waitid), NAME(fsync), NAME(fdatasync), NAME(sync), NAME(openat), NAME(flock),
+		NAME(fcntl), NAME(ioctl), NAME(io_uring_enter), NAME(io_getevents), NAME(semop),
+		NAME(semtimedop), NAME(msgrcv), NAME(msgsnd), NAME(mq_timedreceive), NAME(rt_sigtimedwait),
+		NAME(rt_sigsuspend), NAME(madvise), NAME(munmap), NAME(mmap), NAME(unlink),
+		NAME(getdents64), NAME(newfstatat), NAME(preadv), NAME(pwritev), NAME(preadv2),
+		NAME(pwritev2), NAME(open), NAME(stat), NAME(lstat), NAME(fstat), NAME(statx),
+		NAME(copy_file_range), NAME(syncfs), NAME(sync_file_range), NAME(msync), NAME(unlinkat),
+		NAME(rename), NAME(renameat), NAME(renameat2), NAME(mq_timedsend), NAME(io_submit),
+		NAME(vmsplice), NAME(tee), NAME(access), NAME(faccessat), NAME(readlink), NAME(mkdir),
+		NAME(rmdir), NAME(close), NAME(ftruncate), NAME(fallocate), NAME(fadvise64),
+		NAME(readahead), NAME(shutdown), NAME(socket), NAME(bind), NAME(clone), NAME(vfork),
+		NAME(fork), NAME(execve), NAME(exit), NAME(exit_group), NAME(kill), NAME(tgkill),
+		NAME(ptrace), NAME(brk), NAME(mprotect), NAME(mremap), NAME(mlock), NAME(sched_yield),
+		NAME(sched_setaffinity), NAME(membarrier), NAME(getrandom), NAME(process_vm_readv),
+		NAME(perf_event_open), NAME(bpf), NAME(prctl), NAME(seccomp),
+/* clang-format on */
 #undef NAME
 	};
 

@@ -13,6 +13,7 @@
 #define SYSCALL_EPOLL_PWAIT2 441
 #define SYSCALL_FUTEX_WAITV  449
 #define SYSCALL_FUTEX_WAIT   455
+#define SYSCALL_NUMBERS	     1024 /* more than there are */
 
 enum wait_reason wait_reason_of(int64_t syscall, uint64_t arg)
 {
@@ -94,6 +95,13 @@ enum wait_reason wait_reason_of(int64_t syscall, uint64_t arg)
 	return WAIT_OTHER;
 }
 
+int64_t wait_told(enum wait_reason reason, int64_t syscall)
+{
+	if (reason != WAIT_IO && reason != WAIT_OTHER)
+		return 0;
+	return syscall < SYSCALL_NUMBERS ? syscall : SYSCALL_NUMBERS;
+}
+
 void wait_text(enum wait_reason reason, int64_t syscall, char *out, size_t size)
 {
 	static const char *const words[] = {[WAIT_NONE] = "on the CPU",
@@ -114,6 +122,8 @@ void wait_text(enum wait_reason reason, int64_t syscall, char *out, size_t size)
 		snprintf(out, size, "[%s]", words[reason]);
 	else if (name)
 		snprintf(out, size, "[%s: %s]", words[reason], name);
+	else if (syscall >= SYSCALL_NUMBERS)
+		snprintf(out, size, "[%s: unknown]", words[reason]);
 	else
 		snprintf(out, size, "[%s: %lld]", words[reason], (long long)syscall);
 }

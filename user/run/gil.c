@@ -29,9 +29,10 @@ static uint32_t add_frame(struct gil *gil, const char *text, bool wait)
 			      .wait = wait};
 	uint32_t id = frame_table__add(&gil->profile->frames, &frame);
 
-	if (id == UINT32_MAX)
-		gil->err = -ENOMEM;
-	return id;
+	if (id != UINT32_MAX)
+		return id;
+	gil->err = -ENOMEM; /* which ends the run; until then it is one that there is */
+	return gil->waits_frame;
 }
 
 int gil__init(struct gil *gil, struct profile *profile, struct estimate *estimate, uint32_t pruned)

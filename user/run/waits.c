@@ -140,7 +140,7 @@ static int take_between(struct waits *waits, const struct pbp_wait *wait, uint64
 	share.lock = lock_of(waits, process, wait);
 	ready_from = share.lock ? to : min_u64(ready_from, to);
 	share.reason = share.lock ? WAIT_GIL : reason_of(process, wait);
-	share.syscall = share.reason == WAIT_IO || share.reason == WAIT_OTHER ? wait->syscall : 0;
+	share.syscall = wait_told(share.reason, wait->syscall);
 	err = take_part(waits, wait, &share, from, ready_from - from, to - from);
 	share.counted |= ready_from > from;
 	share.reason = WAIT_READY;
