@@ -145,65 +145,6 @@ static __always_inline const struct pbp_target *target_of(struct task_struct *ta
 	return has_bit(target_bits, tgid) ? bpf_map_lookup_elem(&targets, &tgid) : NULL;
 }
 
-static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 state = preempted ? 0 : task->__state;
-	__u32 key = thread_key(task, task->pid), zero = 0;
-	struct pbp_off_thread *thread = off_thread_of(key);
-	const struct pbp_target *target = NULL;
-	struct pbp_switch_budget *budget;
-
-	if (state & TASK_DEAD) {
-		if (thread)
-			bpf_map_delete_elem(&off_threads, &key);
-		return;
-	}
-	if (!thread) {
-		target = target_of(task);
-		thread = target && target->interpreters_head ? new_off_thread(key) : NULL;
-	}
-	if (!thread)
-		return;
-	budget = bpf_map_lookup_elem(&switch_budgets, &zero);
-	if (!budget)
-		return;
-	now = now ?: bpf_ktime_get_ns();
-	begin_window(budget, now);
-	note_reason(&thread->wait, task, state);
-	thread->kind = pbp_wait_kind(thread->wait.flags, thread->wait.syscall);
-	thread->woken_ns = 0;
-	thread->walked = 0;
-	thread->found_tgid = 0;
-	thread->wait.out_ns = now;
-	if (is_walked(thread, budget->walk_every_ns)) {
-		target = target ?: target_of(task);
-		if (!target) { /* ... any more */
-			bpf_map_delete_elem(&off_threads, &key);
-			return;
-		}
-		/* User space may be looking at it anew: then its time is told without a stack. */
-		if (target->interpreters_head) {
-			walk_switched(thread, target, task, use_loop);
-			spend_budget(budget, bpf_ktime_get_ns() - now);
-		}
-	}
-	if (!thread->walked) {
-		thread->out_ticks = bpf_jiffies64();
-		budget->unwalked_ns = now;
-	}
-	thread->out_ns = now;
-}
-
-/* It has become another program. */
-static __always_inline void forget_off_thread(struct task_struct *task)
-{
-	__u32 key = thread_key(task, task->pid);
-
-	if (has_bit(off_thread_bits, key))
-		bpf_map_delete_elem(&off_threads, &key);
-}
-
 static __always_inline void send_wait(struct pbp_wait *wait, __u64 now)
 {
 	bool has_tail = wait->sample.tail_frame;
@@ -272,6 +213,96 @@ static __always_inline void end_wait(struct pbp_off_thread *thread, __u64 now)
 	send_wait(wait, now);
 }
 
+/* One that user space put in may have ended meanwhile, and its number may be another process's. */
+static __always_inline bool is_of_another(const struct pbp_off_thread *thread, __u32 tgid)
+{
+	return thread->found_tgid && !pidns_level && thread->found_tgid != tgid;
+}
+
+/*
+ * A thread that leaves the CPU has come back to it, and that was not told of: kernels do not trace every switch,
+ * and a program may be kept from running. It came back as long ago as it has run since, by the scheduler's
+ * account, which is up to date at a switch. Of one that user space put in nothing is known but that it was woken.
+ */
+static __attribute__((noinline)) int end_unseen(struct pbp_off_thread *thread, __u32 tgid, __u64 ran_ns, __u64 now)
+{
+	__u64 ran = ran_ns - thread->ran_ns, back = now - ran;
+	bool known = thread->ran_ns && ran < now - thread->out_ns;
+
+	if (thread->found_tgid)
+		known &= thread->woken_ns && !is_of_another(thread, tgid);
+	if (known) {
+		count(PBP_COUNTER_UNSEEN);
+		end_wait(thread, back > thread->woken_ns ? back : thread->woken_ns);
+	}
+	thread->out_ns = 0;
+	return 0;
+}
+
+static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 state = preempted ? 0 : task->__state;
+	__u32 key = thread_key(task, task->pid), zero = 0;
+	struct pbp_off_thread *thread = off_thread_of(key);
+	const struct pbp_target *target = NULL;
+	struct pbp_switch_budget *budget;
+
+	if (thread && thread->out_ns) {
+		now = now ?: bpf_ktime_get_ns();
+		end_unseen(thread, task->tgid, task->se.sum_exec_runtime, now);
+	}
+	if (state & TASK_DEAD) {
+		if (thread)
+			bpf_map_delete_elem(&off_threads, &key);
+		return;
+	}
+	if (!thread) {
+		target = target_of(task);
+		thread = target && target->interpreters_head ? new_off_thread(key) : NULL;
+	}
+	if (!thread)
+		return;
+	budget = bpf_map_lookup_elem(&switch_budgets, &zero);
+	if (!budget)
+		return;
+	now = now ?: bpf_ktime_get_ns();
+	begin_window(budget, now);
+	note_reason(&thread->wait, task, state);
+	thread->kind = pbp_wait_kind(thread->wait.flags, thread->wait.syscall);
+	thread->woken_ns = 0;
+	thread->ran_ns = task->se.sum_exec_runtime;
+	thread->walked = 0;
+	thread->found_tgid = 0;
+	thread->wait.out_ns = now;
+	if (is_walked(thread, budget->walk_every_ns)) {
+		target = target ?: target_of(task);
+		if (!target) { /* ... any more */
+			bpf_map_delete_elem(&off_threads, &key);
+			return;
+		}
+		/* User space may be looking at it anew: then its time is told without a stack. */
+		if (target->interpreters_head) {
+			walk_switched(thread, target, task, use_loop);
+			spend_budget(budget, bpf_ktime_get_ns() - now);
+		}
+	}
+	if (!thread->walked) {
+		thread->out_ticks = bpf_jiffies64();
+		budget->unwalked_ns = now;
+	}
+	thread->out_ns = now;
+}
+
+/* It has become another program. */
+static __always_inline void forget_off_thread(struct task_struct *task)
+{
+	__u32 key = thread_key(task, task->pid);
+
+	if (has_bit(off_thread_bits, key))
+		bpf_map_delete_elem(&off_threads, &key);
+}
+
 /* Its off_thread if it is off the CPU. */
 static __always_inline struct pbp_off_thread *off_thread_at(struct task_struct *task)
 {
@@ -280,10 +311,7 @@ static __always_inline struct pbp_off_thread *off_thread_at(struct task_struct *
 
 	if (!thread || !thread->out_ns)
 		return NULL;
-	/* One that user space put in may have ended meanwhile, and its number may be another process's. */
-	if (thread->found_tgid && !pidns_level && thread->found_tgid != task->tgid)
-		return NULL;
-	return thread;
+	return is_of_another(thread, task->tgid) ? NULL : thread;
 }
 
 /* Arguments of sched_switch: preempted, the one that leaves, the one that comes; the rest since 5.18 only. */

@@ -299,6 +299,7 @@ struct pbp_off_thread {
 	/* What is looked at at every switch lies together. */
 	__u64 out_ns;	     /* 0: it is on a CPU */
 	__u64 woken_ns;	     /* 0: not yet */
+	__u64 ran_ns;	     /* its CPU time when it left; 0: not known */
 	__u64 expected_ns;   /* of this wait, when it began ... */
 	__u64 walk_every_ns; /* ... and switch_budget.walk_every_ns then */
 	__u32 kind;
@@ -346,6 +347,7 @@ enum pbp_counter {
 	PBP_COUNTER_LOST_WAIT,	  /* ... for a struct pbp_wait */
 	PBP_COUNTER_LOST_WAIT_NS, /* ... and its time */
 	PBP_COUNTER_LOST_THREAD,  /* threads that there was no room for: their waits are not told of */
+	PBP_COUNTER_UNSEEN,	  /* waits whose end was not told of, and was found by the thread's CPU time */
 	PBP_COUNTER_TABLE_FULL,	  /* processes that there was no room for: not followed */
 	PBP_COUNTER_WAKEUPS,	  /* of the profiler */
 	PBP_COUNTER_LIST_WALKS,	  /* thread states that were looked for in the interpreters' lists */
@@ -402,7 +404,7 @@ _Static_assert(sizeof(struct pbp_stack) == 24, "pbp_stack is part of the ABI");
 _Static_assert(sizeof(struct pbp_sample) == 352, "pbp_sample is part of the ABI");
 _Static_assert(sizeof(struct pbp_code) == 1312, "pbp_code is part of the ABI");
 _Static_assert(sizeof(struct pbp_wait) == 408, "pbp_wait is part of the ABI");
-_Static_assert(sizeof(struct pbp_off_thread) == 520, "pbp_off_thread is part of the ABI");
+_Static_assert(sizeof(struct pbp_off_thread) == 528, "pbp_off_thread is part of the ABI");
 _Static_assert(sizeof(struct pbp_target) == 176, "pbp_target is part of the ABI");
 _Static_assert(PBP_MAX_FRAMES * sizeof(struct pbp_frame) < 256 * 1024,
 	       "a record must stay far below the ring's size");

@@ -126,6 +126,58 @@ Test(switch, deep_stack)
 	image__free(&image);
 }
 
+/* It leaves once more, and nothing was told of its return: what it ran since tells when that was. */
+Test(switch, return_not_told_of)
+{
+	__u64 began;
+
+	start_waiting();
+	host.task.se.sum_exec_runtime = 50 * MS;
+	began = host.now_ns;
+	leave();
+	host.now_ns += 4 * MS;
+	wake(&host.task);
+	host.now_ns += 6 * MS;
+	host.task.se.sum_exec_runtime += 3 * MS;
+	leave();
+	cr_assert_eq(sent.waits, 1);
+	expect_whole("of a wait whose end was not told of");
+	cr_expect_eq(sent.wait.out_ns, began);
+	cr_expect_eq(sent.wait.duration_ns, 7 * MS);
+	cr_expect_eq(sent.wait.ready_ns, 3 * MS);
+	cr_expect_eq(counted(PBP_COUNTER_UNSEEN), 1);
+	host.now_ns += 2 * MS;
+	come_back(&host.task);
+	cr_assert_eq(sent.waits, 2, "the next one is an ordinary one");
+	cr_expect_eq(sent.wait.out_ns, began + 10 * MS);
+	cr_expect_eq(sent.wait.duration_ns, 2 * MS);
+	cr_expect_eq(counted(PBP_COUNTER_UNSEEN), 1);
+
+	/* By the scheduler's account, which leaves interrupts out, it came back before it was woken. */
+	leave();
+	host.now_ns += 5 * MS;
+	wake(&host.task);
+	host.now_ns += MS;
+	host.task.se.sum_exec_runtime += MS + 1000;
+	leave();
+	cr_expect_eq(sent.wait.duration_ns, 5 * MS);
+	cr_expect_eq(sent.wait.ready_ns, 0);
+	/* It has run all the time. */
+	host.now_ns += MS;
+	host.task.se.sum_exec_runtime += MS;
+	leave();
+	cr_expect_eq(sent.waits, 3);
+	cr_expect_eq(counted(PBP_COUNTER_UNSEEN), 2);
+	/* It ends. */
+	host.now_ns += 9 * MS;
+	host.task.se.sum_exec_runtime += MS;
+	host.task.__state = TASK_DEAD;
+	leave();
+	cr_expect_eq(sent.waits, 4);
+	cr_expect_eq(sent.wait.duration_ns, 8 * MS);
+	image__free(&image);
+}
+
 /* Whether it could have run, and from when on. */
 Test(switch, reasons)
 {
@@ -278,7 +330,7 @@ Test(switch, found_asleep)
 				    .status = PBP_STATUS_NOT_WALKED}},
 	};
 	struct task_struct other = {.pid = 4712, .tgid = 8};
-	__u32 key = 4712;
+	__u32 key = 4712, taken_waits;
 
 	start_waiting();
 	set_bit(off_thread_bits, key);
@@ -297,6 +349,29 @@ Test(switch, found_asleep)
 	host.now_ns += MS;
 	come_back(&host.task);
 	cr_expect_eq(sent.wait.duration_ns, MS, "it was on a CPU in truth");
+
+	/* Its return was not told of. */
+	found.ran_ns = 30 * MS;
+	found.out_ns = host.now_ns;
+	host.now_ns += 5 * MS;
+	host.task.se.sum_exec_runtime = 32 * MS;
+	bpf_map_update_elem(&off_threads, &key, &found, BPF_ANY);
+	taken_waits = sent.waits;
+	leave();
+	cr_expect_eq(sent.waits, taken_waits, "nor that it was woken: perhaps it did not wait");
+	bpf_map_update_elem(&off_threads, &key, &found, BPF_ANY);
+	host.now_ns -= 2 * MS;
+	wake(&host.task);
+	host.now_ns += 2 * MS;
+	leave();
+	cr_assert_eq(sent.waits, taken_waits + 1);
+	cr_expect_eq(sent.wait.duration_ns, 3 * MS);
+	cr_expect(sent.wait.flags & PBP_WAIT_FOUND);
+	bpf_map_update_elem(&off_threads, &key, &found, BPF_ANY);
+	wake(&host.task);
+	host.task.tgid = 8;
+	leave();
+	cr_expect_eq(sent.waits, taken_waits + 1, "another process's thread");
 	image__free(&image);
 }
 

@@ -104,6 +104,25 @@ struct task_look task__look(pid_t pid, pid_t tid)
 	return look;
 }
 
+int task__ran_ns(pid_t pid, pid_t tid, uint64_t *out)
+{
+	char path[64], text[128], *end;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len <= 0)
+		return -ESRCH;
+	text[len] = '\0';
+	*out = strtoull(text, &end, 10);
+	return end == text ? -EINVAL : 0;
+}
+
 const char *task__syscall_name(int64_t number)
 {
 	static const struct {

@@ -27,6 +27,7 @@ struct report_waits {
 	uint64_t lost, lost_ns;	      /* ring buffer full */
 	uint64_t lost_threads;	      /* waits of threads that there was no room for */
 	uint64_t missed;	      /* switches that the kernel side was not told of */
+	uint64_t unseen;	      /* ends of waits that it was not told of, and found otherwise */
 	uint64_t switch_ns;	      /* mean time of the BPF program, 0 = not measured */
 };
 

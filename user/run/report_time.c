@@ -89,6 +89,9 @@ static void format_waits(const struct report *report, struct buf *out)
 	if (waits->missed)
 		buf__addf(out, "; %" PRIu64 " switch%s not seen", waits->missed,
 			  waits->missed == 1 ? "" : "es");
+	if (waits->unseen)
+		buf__addf(out, "; the end of %" PRIu64 " not traced by the kernel, and found by CPU time",
+			  waits->unseen);
 	if (waits->lost_threads)
 		buf__addf(out, "; %" PRIu64 " of more threads than there is room for", waits->lost_threads);
 	buf__adds(out, "\n");

@@ -15,10 +15,11 @@
 
 #define KEYS_MAX 131072
 
-int sampler__expect_thread(struct sampler *sampler, pid_t pid, pid_t tid, uint64_t since_ns)
+int sampler__expect_thread(struct sampler *sampler, pid_t pid, pid_t tid, uint64_t since_ns, uint64_t ran_ns)
 {
 	struct pbp_off_thread thread = {
 		.out_ns = since_ns,
+		.ran_ns = ran_ns,
 		.found_tgid = pid,
 		.wait = {.type = PBP_WAIT,
 			 .flags = PBP_WAIT_FOUND,
@@ -39,13 +40,13 @@ int sampler__expect_thread(struct sampler *sampler, pid_t pid, pid_t tid, uint64
 		       : 0;
 }
 
-bool sampler__is_off_since(const struct sampler *sampler, pid_t tid, uint64_t out_ns)
+bool sampler__is_off_since(const struct sampler *sampler, pid_t tid, uint64_t out_ns,
+			   struct pbp_off_thread *out)
 {
-	struct pbp_off_thread thread;
 	uint32_t key = tid;
 
-	return !bpf_map_lookup_elem(sampler_map_fd(sampler, SAMPLER_OFF_THREADS), &key, &thread) &&
-	       thread.out_ns == out_ns;
+	return !bpf_map_lookup_elem(sampler_map_fd(sampler, SAMPLER_OFF_THREADS), &key, out) &&
+	       out->out_ns == out_ns;
 }
 
 void sampler__forget_thread(struct sampler *sampler, pid_t tid)

@@ -41,8 +41,9 @@ static void fill_waits(const struct session *session, struct report *report,
 	*waits = (struct report_waits){.found = session->waits.found,
 				       .lost = counters[PBP_COUNTER_LOST_WAIT],
 				       .lost_ns = counters[PBP_COUNTER_LOST_WAIT_NS],
-				       .lost_threads = counters[PBP_COUNTER_LOST_THREAD] +
-						       session->waits.no_room,
+				       .lost_threads =
+					       counters[PBP_COUNTER_LOST_THREAD] + session->waits.no_room,
+				       .unseen = counters[PBP_COUNTER_UNSEEN],
 				       .missed = sampler__missed_switches(session->engine.sampler),
 				       .switch_ns = sampler__mean_switch_ns(session->engine.sampler)};
 	sampler__skipped(session->engine.sampler, skipped);

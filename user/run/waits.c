@@ -6,6 +6,7 @@
  */
 #include "run/waits.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "os/proc.h"
 #include "os/task.h"
@@ -77,6 +78,22 @@ static void close_open(struct waits *waits, pid_t tid)
 		hmap__set(&waits->by_tid, waits->open.items[place].sleeper.tid, place);
 	}
 	waits->open.len--;
+}
+
+/*
+ * When a thread that is ready to run has come back without that being told of: by its CPU time since, as
+ * end_unseen() of the kernel side finds it. 0: it has not, as far as is known.
+ */
+static uint64_t came_back(pid_t tid, const struct pbp_off_thread *thread, uint64_t now)
+{
+	bool ready = thread->woken_ns || thread->wait.flags & PBP_WAIT_READY;
+	uint64_t ran;
+
+	if (!ready || !thread->ran_ns || task__ran_ns(thread->wait.sample.tgid, tid, &ran) ||
+	    ran <= thread->ran_ns)
+		return 0;
+	ran -= thread->ran_ns;
+	return max_u64(now - min_u64(ran, now), max_u64(thread->out_ns, thread->woken_ns));
 }
 
 /* --- reasons --- */
@@ -226,7 +243,7 @@ static void tell(void *context, pid_t tid, const struct pbp_off_thread *thread)
 	struct open_wait *open = find_open(waits, tid, thread->out_ns);
 	struct pbp_wait wait = thread->wait;
 	bool told = open && open->told_ns;
-	uint64_t from;
+	uint64_t from, until;
 
 	if (telling->err || thread->out_ns >= telling->now || !is_told(thread, open, telling->now))
 		return;
@@ -235,9 +252,10 @@ static void tell(void *context, pid_t tid, const struct pbp_off_thread *thread)
 		wait.sample.flags = PBP_SAMPLE_KERNEL; /* what else is there is of an earlier stack */
 	}
 	use_sleeper(waits, &wait, open);
-	wait.duration_ns = telling->now - wait.out_ns;
+	until = came_back(tid, thread, telling->now) ?: telling->now;
+	wait.duration_ns = until - wait.out_ns;
 	wait.ready_ns = wait.flags & PBP_WAIT_READY ? wait.duration_ns
-			: thread->woken_ns	    ? telling->now - min_u64(thread->woken_ns, telling->now)
+			: thread->woken_ns	    ? until - min_u64(thread->woken_ns, until)
 						    : 0;
 	from = told_until(waits, &wait, open);
 	open = open ?: keep_open(waits, tid, thread->out_ns);
@@ -245,8 +263,8 @@ static void tell(void *context, pid_t tid, const struct pbp_off_thread *thread)
 		telling->err = -ENOMEM;
 		return;
 	}
-	open->told_ns = telling->now;
-	telling->err = take_between(waits, &wait, from, telling->now, told);
+	open->told_ns = max_u64(from, until);
+	telling->err = take_between(waits, &wait, from, until, told);
 }
 
 int waits__tell(struct waits *waits, uint64_t now)
@@ -282,9 +300,11 @@ static int keep_asleep(struct waits *waits, const struct sleepers *sleepers)
 {
 	for (size_t i = 0; i < sleepers->items.len; i++) {
 		const struct sleeper *sleeper = &sleepers->items.items[i];
+		struct pbp_off_thread thread;
 		struct open_wait *open;
 
-		if (!sampler__is_off_since(waits->sampler, sleeper->tid, sleeper->out_ns))
+		if (!sampler__is_off_since(waits->sampler, sleeper->tid, sleeper->out_ns, &thread) ||
+		    came_back(sleeper->tid, &thread, now_ns()))
 			continue;
 		open = keep_open(waits, sleeper->tid, sleeper->out_ns);
 		if (!open)
@@ -425,7 +445,11 @@ int waits__find(struct waits *waits, struct process *process, uint64_t now)
 	stopped = is_stopped(process);
 	/* First all of them: from then on it is known when they come back. */
 	for (size_t i = 0; i < tasks.tids.len; i++) {
-		err = sampler__expect_thread(waits->sampler, process->pid, tasks.tids.items[i], now);
+		uint64_t ran_ns;
+
+		if (task__ran_ns(process->pid, tasks.tids.items[i], &ran_ns))
+			ran_ns = 0;
+		err = sampler__expect_thread(waits->sampler, process->pid, tasks.tids.items[i], now, ran_ns);
 		known |= err == -EEXIST;
 		waits->no_room += err && err != -EEXIST;
 		if (err)
