@@ -784,6 +784,9 @@ Test(symbolize, deep_stack, .fini = stop)
 /* No sample is dropped when the profile may not grow any more: what is new goes under one node. */
 Test(symbolize, profile_at_its_size_limit, .fini = stop)
 {
+	struct sample_share share = {.time_ns = 5, .reason = WAIT_LOCK};
+	struct pbp_sample sample;
+
 	start_with(6, false, false);
 	for (uint32_t i = 0; i < 8; i++)
 		send_code(i);
@@ -806,6 +809,21 @@ Test(symbolize, profile_at_its_size_limit, .fini = stop)
 	send_sample(11, frame_of(1, 1));
 	flush();
 	cr_expect_eq(symbolizer.counts.pruned, 11);
+	/* A wait there, whose frame would be new: once, whatever shares it has. */
+	sample = sample_of(11, frame_of(1, 1));
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
+		share.counted = true;
+	}
+	flush();
+	cr_expect_eq(symbolizer.counts.pruned, 12);
+	/* ... of what is not known either. */
+	sample = sample_of(17, frame_of(7, 1));
+	share.counted = false;
+	cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
+	flush();
+	cr_expect_eq(symbolizer.counts.pruned, 13);
+	cr_expect_eq(symbolizer.counts.samples, 20);
 }
 
 /* ---- roots ---- */
