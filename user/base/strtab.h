@@ -10,6 +10,7 @@
 
 struct strtab;
 
+/* 0 or -ENOMEM. */
 int strtab__new(struct strtab **out);
 void strtab__free(struct strtab *tab);
 /* Forgets all strings but "", and gives their memory back: ids begin anew, and what was lent is gone. */
