@@ -20,9 +20,7 @@ const volatile __u32 tick_stride = 1; /* parts of a tick of the kernel to one sa
 
 /* Written by user space, read here. */
 __u32 reader_idle = 0; /* the reader has stopped polling: wake it for the next record */
-__u32 cpu_ticks =
-	0; /* the timers on the CPUs are the ones that count, those on threads are on their way out */
-
+__u32 cpu_ticks = 0;	/* the timers on the CPUs are the ones that count, those on threads are on their way out */
 __u32 kernel_ticks = 0; /* those of the kernel's clock count */
 
 /* Written by own_pidns(), once. */

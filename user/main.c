@@ -13,9 +13,9 @@
 #include "out/name.h"
 #include "outputs.h"
 #include "print.h"
+#include "py/marker.h"
 #include "quit.h"
 #include "report_command.h"
-#include "py/marker.h"
 #include "run/doctor.h"
 #include "run/doctor_process.h"
 #include "run/dumper.h"
@@ -23,15 +23,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
-
 
 /* A recording in progress: what the snapshot on SIGUSR1 needs. */
 struct recording {

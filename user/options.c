@@ -291,7 +291,7 @@ static int take_command_line(struct options *options, char **words)
 static int take_words(struct options *options, char **words)
 {
 	if (*words) {
-		log_err("%s: not expected here; processes are given with -p (--help explains)",
+		log_err("%s: not expected here; processes are given with -p, a command after -- (--help explains)",
 			log_shown(*words));
 		return -EINVAL;
 	}
@@ -305,7 +305,8 @@ static int take_words(struct options *options, char **words)
 	if (options->session.all || has_scope(&options->session))
 		return 0;
 	if (options->command != COMMAND_DOCTOR && !options->session.pids.len) {
-		log_err("which process? Give it with -p PID (--help explains)");
+		log_err("which process? Give it with -p PID%s (--help explains)",
+			options->command == COMMAND_RECORD ? ", or a command after --" : "");
 		return -EINVAL;
 	}
 	if (options->command != COMMAND_RECORD && options->session.pids.len > 1) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Live tests: a real Python runs a program of tests/targets, the real profiler samples it with real BPF, and
- *what it wrote is read back. As root, from the top of the source tree (make test-live).
+ * what it wrote is read back. As root, from the top of the source tree (make test-live).
  *
  *	EACH_PYTHON(profile, recursion)
  *	{

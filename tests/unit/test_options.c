@@ -469,7 +469,7 @@ Test(options, faults_are_told)
 		"pybpfprof: error: -d soon: a time such as 30, 30s, 2m or 500ms, from 1 ms to 366 days\n"
 		"pybpfprof: error: -r 1e9: a rate from 1 to 1000k, such as 99, 1000 or 10k\n"
 		"pybpfprof: error: -o a.xyz: the suffix names no format; use --format (--help lists them)\n"
-		"pybpfprof: error: which process? Give it with -p PID (--help explains)\n"
+		"pybpfprof: error: which process? Give it with -p PID, or a command after -- (--help explains)\n"
 		"pybpfprof: error: -Z: there is no such option, or several begin so (--help lists them)\n"
 		"pybpfprof: error: --no-such=x: there is no such option, or several begin so (--help lists "
 		"them)\n"

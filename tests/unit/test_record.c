@@ -538,6 +538,20 @@ Test(record, huge_weights)
 	end();
 	cr_assert_eq(add(file.len), 0);
 	cr_expect(fault && !sum.profile.samples);
+	reopen_sum();
+	recorder__free(recorder);
+	file.len = 0;
+	start((struct record_apart){0});
+	sample = (struct sink_sample){.time_ns = START,
+				      .node = sample.node,
+				      .state = SINK_WAIT,
+				      .weight_ns = UINT64_MAX - 4,
+				      .extra_ns = 10,
+				      .kind = 1};
+	recorder__sink(recorder)->take(recorder__sink(recorder), &sample);
+	end();
+	cr_assert_eq(add(file.len), 0);
+	cr_expect(fault && !sum.profile.samples);
 }
 
 /* Of kinds that are not known, as those of a newer program. */
@@ -671,6 +685,112 @@ Test(record, renewed_profile)
 	cr_assert_eq(add(file.len), 0);
 	cr_expect_null(fault);
 	cr_expect_str_eq(summed(), "main (a.py:7) 2\nmain (a.py:7);work (b.py:70) 3\npool (a.py:7) 1\n");
+}
+
+/* A function `name`, calling itself so often, and a sample of its first call. */
+static void add_recursion(struct chunk_writer *writer, char name, uint32_t depth)
+{
+	/* Strings, a frame, the first node, a stack, a context; the rest of the nodes; a sample of weight 5. */
+	const char tables[] = {RECORD_STRING, 1, name, RECORD_FRAME, 0, 1,	0, 5, 0, RECORD_NODE,
+			       0,	      0, RECORD_STACK,	     0, RECORD_CONTEXT, 0, 0, RECORD_SHARE_PERIOD};
+	static const char node[] = {RECORD_NODE, 0, 0}, sample[] = {1, 0, 0, 0, 0, 0};
+	struct buf nodes = {0};
+
+	chunk_writer__add(writer, RECORD_CHUNK_TABLES, tables, sizeof(tables));
+	chunk_writer__add(writer, RECORD_CHUNK_SAMPLES, sample, sizeof(sample));
+	for (uint32_t i = 1; i < depth; i++) {
+		buf__add(&nodes, node, sizeof(node));
+		if (nodes.len < RECORD_CHUNK_MAX / 2 && i + 1 < depth)
+			continue;
+		chunk_writer__add(writer, RECORD_CHUNK_TABLES, nodes.data, nodes.len);
+		nodes.len = 0;
+	}
+	buf__free(&nodes);
+}
+
+/* More paths than are kept, but not at one time: so a recording may go on for ever. */
+Test(record, paths_without_end)
+{
+	static const char meta[] = "\x09period_ns\x01" "5", functions[] = "ab";
+	struct chunk_writer writer;
+
+	cr_assert_eq(chunk_writer__open(&writer), 0);
+	chunk_writer__add(&writer, RECORD_CHUNK_META, meta, sizeof(meta) - 1);
+	for (size_t i = 0; functions[i]; i++) {
+		add_recursion(&writer, functions[i], 2200000);
+		chunk_writer__add(&writer, RECORD_CHUNK_RESET, "", 0);
+	}
+	chunk_writer__add(&writer, RECORD_CHUNK_END, "\x02", 1);
+	cr_assert_eq(writer.out.err, 0);
+	sum.filter.function = "[ab]";
+	cr_assert_eq(record_sum__add(&sum, fd_with(writer.out.data, writer.out.len), &fault), 0);
+	cr_expect_null(fault, "%s", fault);
+	cr_expect(!sum.cut_off);
+	cr_expect_str_eq(summed(), "a (:5) 1\nb (:5) 1\n");
+	chunk_writer__close(&writer);
+}
+
+/* Threads `first` to before `end` of a process, with one text above them, and a sample of the first of them. */
+static void add_crowd(struct chunk_writer *writer, char root, uint32_t first, uint32_t end)
+{
+	const char tables[] = {RECORD_STRING,  1, 'f', RECORD_FRAME, 0, 1, 0, 5, 0, RECORD_NODE, 0, 0, RECORD_STACK, 0,
+			       RECORD_PROCESS, 1, 0,   0,	     0};
+	static const char context[] = {RECORD_CONTEXT, 1, 0, RECORD_SHARE_PERIOD}, sample[] = {1, 0, 0, 0, 0, 0};
+	struct buf threads = {0};
+
+	chunk_writer__add(writer, RECORD_CHUNK_TABLES, tables, sizeof(tables));
+	for (uint32_t tid = first; tid < end; tid++) {
+		const char thread[] = {RECORD_THREAD,
+				       0,
+				       (char)(0x80 | (tid & 0x7f)),
+				       (char)(0x80 | (tid >> 7 & 0x7f)),
+				       (char)(tid >> 14),
+				       0,
+				       1,
+				       root};
+
+		buf__add(&threads, thread, sizeof(thread));
+		if (threads.len < RECORD_CHUNK_MAX / 2 && tid + 1 < end)
+			continue;
+		chunk_writer__add(writer, RECORD_CHUNK_TABLES, threads.data, threads.len);
+		threads.len = 0;
+	}
+	chunk_writer__add(writer, RECORD_CHUNK_TABLES, context, sizeof(context));
+	chunk_writer__add(writer, RECORD_CHUNK_SAMPLES, sample, sizeof(sample));
+	buf__free(&threads);
+}
+
+static uint64_t keys_met[2];
+static size_t keys_count;
+
+static void note_key(struct sink *sink, const struct sink_sample *sample)
+{
+	cr_assert_lt(keys_count, 2);
+	keys_met[keys_count++] = sample->thread->key;
+}
+
+/* ... and more threads: each is told apart from those that had its number before. */
+Test(record, threads_without_end)
+{
+	static const char meta[] = "\x09period_ns\x01" "5", roots[] = "pq";
+	struct sink sink = {.take = note_key};
+	struct chunk_writer writer;
+
+	cr_assert_eq(chunk_writer__open(&writer), 0);
+	chunk_writer__add(&writer, RECORD_CHUNK_META, meta, sizeof(meta) - 1);
+	for (uint32_t i = 0; roots[i]; i++) {
+		add_crowd(&writer, roots[i], 600000 * i + 1, 600000 * (i + 1));
+		chunk_writer__add(&writer, RECORD_CHUNK_RESET, "", 0);
+	}
+	chunk_writer__add(&writer, RECORD_CHUNK_END, "\x02", 1);
+	cr_assert_eq(writer.out.err, 0);
+	sum.apart_is_set = sum.apart.threads = true;
+	sum.sink = &sink;
+	cr_assert_eq(record_sum__add(&sum, fd_with(writer.out.data, writer.out.len), &fault), 0);
+	cr_expect_null(fault, "%s", fault);
+	cr_expect_str_eq(summed(), "p;f (:5) 1\nq;f (:5) 1\n");
+	cr_expect(keys_count == 2 && keys_met[0] != keys_met[1]);
+	chunk_writer__close(&writer);
 }
 
 /* So many threads that tables begin anew: they take no more memory than that. */

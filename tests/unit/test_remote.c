@@ -10,8 +10,15 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -234,4 +241,56 @@ Test(remote, not_permitted)
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
+}
+
+static void *wait_for_ever(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+/* From now on the kernel answers reads of memory as for a thread that has none. */
+static void refuse_reads(void)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ESRCH),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {.len = ARRAY_SIZE(steps), .filter = steps};
+
+	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* Threads that are held up while they exit live, as far as /proc tells, and have no memory: there is an end. */
+Test(remote, threads_without_memory)
+{
+	struct remote_segment segment = {8, &segment, 8, 99};
+	struct remote remote;
+	uint64_t value;
+	pthread_t thread;
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!pthread_create(&thread, NULL, wait_for_ever, NULL) && write(ready[1], "x", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	remote__init(&remote, pid);
+	refuse_reads();
+	alarm(20);
+	cr_expect_eq(remote__read(&remote, addr_of(&value), &value, 8), -ESRCH);
+	cr_expect_eq(remote__read_batch(&remote, &segment, 1), -ESRCH);
+	cr_expect_eq(segment.got, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }

@@ -127,6 +127,34 @@ Test(strtab, huge_string)
 	free(huge);
 }
 
+/* All begins anew, and takes no more memory than at the beginning. */
+Test(strtab, cleared)
+{
+	size_t bytes = strtab__bytes(tab);
+	char text[32];
+
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < 100000; i++) {
+			int len = snprintf(text, sizeof(text), "%u of round %d", i, round);
+
+			cr_assert_eq(strtab__add(tab, text, (size_t)len), i + 1);
+		}
+		cr_assert_gt(strtab__bytes(tab), 1u << 20);
+		strtab__clear(tab);
+		cr_expect_eq(strtab__count(tab), 1);
+		cr_expect_leq(strtab__bytes(tab), bytes);
+		cr_expect_eq(add(""), 0);
+		cr_expect_eq(strtab__find(tab, text, strlen(text)), UINT32_MAX);
+		cr_expect_str_eq(strtab__get(tab, 0), "");
+		cr_expect_str_eq(strtab__get(tab, 1), "");
+	}
+	cr_assert_eq(add("first"), 1);
+	cr_assert_str_eq(strtab__get(tab, 1), "first");
+	strtab__clear(tab);
+	strtab__clear(tab);
+	cr_assert_eq(add("other"), 1);
+}
+
 Test(strtab, impossible_length)
 {
 	cr_assert_eq(strtab__add(tab, "x", SIZE_MAX), UINT32_MAX);

@@ -474,6 +474,44 @@ Test(symbolize, renewed, .fini = stop)
 	cr_expect_eq(profile.samples, 15);
 }
 
+/* Their strings as well, of which there may be too many with few frames: names are told as they are now. */
+Test(symbolize, renewed_strings, .init = start, .fini = stop)
+{
+	size_t len = 8u << 20, bytes = strtab__bytes(profile.strings);
+	char *huge = malloc(len);
+
+	symbolizer.sink = &a_sink;
+	for (uint32_t round = 0; round < 3; round++) {
+		struct pbp_sample sample = sample_of(round + 1, frame_of(round, 0));
+
+		/* The same tid, and a name of the same number. */
+		snprintf(sample.comm, sizeof(sample.comm), "pool %u", round);
+		sample.tid = 78;
+		send_code(round);
+		send_stack(round + 1, frame_of(round, 0));
+		cr_assert_eq(symbolizer__take(&symbolizer, &sample, PBP_SAMPLE_SHORT), 0);
+		flush();
+		cr_assert_eq(takes, round + 1);
+		cr_expect_str_eq(taken[round].thread, round == 0   ? "thread 78 (pool 0)"
+						      : round == 1 ? "thread 78 (pool 1)"
+								   : "thread 78 (pool 2)");
+		expect(round == 0   ? "f0 (app.py:1) 1\n"
+		       : round == 1 ? "f1 (app.py:101) 1\n"
+				    : "f2 (app.py:201) 1\n");
+		cr_expect(!symbolizer__is_profile_full(&symbolizer));
+		for (int i = 0; i < 7; i++)
+			cr_assert_neq(strtab__add(profile.strings, memset(huge, 'a' + i, len), len), UINT32_MAX);
+		cr_expect(symbolizer__is_profile_full(&symbolizer));
+		symbolizer__forget(&symbolizer, NULL);
+		code_cache__clear(&process->codes);
+		process->codes.code_type = CODE_TYPE;
+		hmap__clear(&process->lines);
+		cr_assert_eq(symbolizer__renew(&symbolizer), 0);
+		cr_expect_leq(strtab__bytes(profile.strings), bytes);
+	}
+	free(huge);
+}
+
 Test(symbolize, one_by_one, .init = start, .fini = stop)
 {
 	struct pbp_sample sample = sample_of(10, frame_of(0, 1));
@@ -746,6 +784,9 @@ Test(symbolize, deep_stack, .fini = stop)
 /* No sample is dropped when the profile may not grow any more: what is new goes under one node. */
 Test(symbolize, profile_at_its_size_limit, .fini = stop)
 {
+	struct sample_share share = {.time_ns = 5, .reason = WAIT_LOCK};
+	struct pbp_sample sample;
+
 	start_with(6, false, false);
 	for (uint32_t i = 0; i < 8; i++)
 		send_code(i);
@@ -768,6 +809,21 @@ Test(symbolize, profile_at_its_size_limit, .fini = stop)
 	send_sample(11, frame_of(1, 1));
 	flush();
 	cr_expect_eq(symbolizer.counts.pruned, 11);
+	/* A wait there, whose frame would be new: once, whatever shares it has. */
+	sample = sample_of(11, frame_of(1, 1));
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
+		share.counted = true;
+	}
+	flush();
+	cr_expect_eq(symbolizer.counts.pruned, 12);
+	/* ... of what is not known either. */
+	sample = sample_of(17, frame_of(7, 1));
+	share.counted = false;
+	cr_assert_eq(symbolizer__take_share(&symbolizer, &sample, &share), 0);
+	flush();
+	cr_expect_eq(symbolizer.counts.pruned, 13);
+	cr_expect_eq(symbolizer.counts.samples, 20);
 }
 
 /* ---- roots ---- */

@@ -70,11 +70,6 @@ static size_t find_first(const struct blame_hold *holds, size_t count, uint64_t 
 	return first;
 }
 
-static uint64_t part_of(uint64_t whole, uint64_t part, uint64_t of)
-{
-	return of ? (unsigned __int128)whole * part / of : 0;
-}
-
 static uint64_t key_of(uint64_t lock, uint32_t waiter, uint32_t other)
 {
 	return hmap_mix(hmap_mix(lock ^ hmap_seed()) ^ ((uint64_t)waiter << 32 | other));

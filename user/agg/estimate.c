@@ -4,6 +4,8 @@
  */
 #include "agg/estimate.h"
 
+#include "base/util.h"
+
 #include <string.h>
 
 int estimate__add(struct estimate *estimate, uint32_t node, uint32_t kind, uint64_t weight)
@@ -34,8 +36,7 @@ void estimate__settle(struct estimate *estimate, struct trie *trie, const uint64
 	}
 	for (size_t i = 0; (slot = hmap__next(&estimate->shares, &i));) {
 		uint32_t kind = slot->key % ESTIMATE_KINDS;
-		uint64_t sum = estimate->sums[kind];
-		uint64_t share = sum ? (unsigned __int128)due[kind] * slot->value / sum : 0;
+		uint64_t share = part_of(due[kind], slot->value, estimate->sums[kind]);
 
 		left[kind] -= share;
 		if (slot->key / ESTIMATE_KINDS == ESTIMATE_HIDDEN)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Interned strings: bytes live in chunks that never move (so strtab__get can lend them for good), entries
- * index them by id, and an open-addressing table of ids finds equal ones. Strings are never removed.
+ * index them by id, and an open-addressing table of ids finds equal ones. Strings are removed all at once.
  */
 #include "base/strtab.h"
 
@@ -166,16 +166,41 @@ int strtab__new(struct strtab **out)
 	return 0;
 }
 
+/* All chunks but the first one, which begins with "". */
+static void free_newer_chunks(struct strtab *tab)
+{
+	while (tab->chunks && tab->chunks->older) {
+		struct chunk *older = tab->chunks->older;
+
+		free(tab->chunks);
+		tab->chunks = older;
+	}
+}
+
+void strtab__clear(struct strtab *tab)
+{
+	struct entry *entries = realloc(tab->entries.items, sizeof(*entries));
+	uint32_t *slots = realloc(tab->slots, FIRST_SLOTS * sizeof(*slots));
+
+	/* What could not be made smaller stays as it is. */
+	tab->entries.items = entries ?: tab->entries.items;
+	tab->entries.cap = entries ? 1 : tab->entries.cap;
+	tab->entries.len = 1;
+	tab->slots = slots ?: tab->slots;
+	tab->slot_cnt = slots ? FIRST_SLOTS : tab->slot_cnt;
+	memset(tab->slots, 0, tab->slot_cnt * sizeof(*tab->slots));
+	free_newer_chunks(tab);
+	tab->chunks->used = 1;
+	tab->chunk_bytes = sizeof(*tab->chunks) + tab->chunks->cap;
+	*find_slot(tab, "", 0, tab->entries.items[0].hash) = 1;
+}
+
 void strtab__free(struct strtab *tab)
 {
-	struct chunk *older;
-
 	if (!tab)
 		return;
-	for (struct chunk *chunk = tab->chunks; chunk; chunk = older) {
-		older = chunk->older;
-		free(chunk);
-	}
+	free_newer_chunks(tab);
+	free(tab->chunks);
 	free(tab->slots);
 	vec__free(&tab->entries);
 	free(tab);

@@ -10,14 +10,17 @@
 
 struct strtab;
 
+/* 0 or -ENOMEM. */
 int strtab__new(struct strtab **out);
 void strtab__free(struct strtab *tab);
+/* Forgets all strings but "", and gives their memory back: ids begin anew, and what was lent is gone. */
+void strtab__clear(struct strtab *tab);
 
 /* Intern len bytes (no NUL inside). Returns the id, or UINT32_MAX when out of memory. */
 uint32_t strtab__add(struct strtab *tab, const char *s, size_t len);
 /* The same of one that is there; UINT32_MAX: it is not. */
 uint32_t strtab__find(const struct strtab *tab, const char *s, size_t len);
-/* The string of an id; borrowed, valid until strtab__free. Unknown ids give "". */
+/* The string of an id; borrowed, valid until strtab__free or _clear. Unknown ids give "". */
 const char *strtab__get(const struct strtab *tab, uint32_t id);
 size_t strtab__len(const struct strtab *tab, uint32_t id);
 /* Number of strings (ids are 0 .. count-1) and bytes of memory held. */

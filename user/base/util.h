@@ -14,6 +14,12 @@
 static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
+/* whole * part / of, whatever the product; a part of nothing is 0. */
+static inline uint64_t part_of(uint64_t whole, uint64_t part, uint64_t of)
+{
+	return of ? (unsigned __int128)whole * part / of : 0;
+}
+
 static inline int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* For sorting: less than 0 if a is less than b, 0 if they are equal. */

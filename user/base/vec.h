@@ -30,5 +30,5 @@
 		(v)->len = (v)->cap = 0; \
 	} while (0)
 
-/* Implementation of vec__reserve; use the macro. */
+/* Implementation of vec__reserve; use the macro. 0 or -ENOMEM. */
 int vec_grow(void **items, size_t *cap, size_t len, size_t extra, size_t item_size);

@@ -14,11 +14,21 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#define TRIES 4 /* threads that a read goes by, one after the other as they end */
+
 static bool is_living(pid_t tid)
 {
 	struct proc_stat stat;
 
 	return !proc__stat(tid, &stat) && stat.state != 'Z' && stat.state != 'X';
+}
+
+/* One that is held up while it exits has none. */
+static bool has_memory(pid_t tid)
+{
+	uint64_t id;
+
+	return proc__exec_id(tid, &id) != -ESRCH;
 }
 
 /* A thread that has exited has no memory, though its process lives on. False: there is no other one. */
@@ -30,7 +40,8 @@ static bool choose_thread(struct remote *remote)
 	if (proc__tasks(remote->process, &tasks))
 		return false;
 	for (size_t i = 0; i < tasks.tids.len && !found; i++)
-		if (tasks.tids.items[i] != remote->pid && is_living(tasks.tids.items[i]))
+		if (tasks.tids.items[i] != remote->pid && is_living(tasks.tids.items[i]) &&
+		    has_memory(tasks.tids.items[i]))
 			found = tasks.tids.items[i];
 	vec__free(&tasks.tids);
 	if (found)
@@ -72,6 +83,22 @@ static size_t credit(struct remote *remote, struct remote_segment *segments, siz
 	return count;
 }
 
+/* Bytes or -errno. */
+static ssize_t call(struct remote *remote, const struct iovec *local, const struct iovec *far, size_t count)
+{
+	for (int i = 0; i < TRIES; i++) {
+		ssize_t bytes = process_vm_readv(remote->pid, local, count, far, count, 0);
+		int err = bytes < 0 ? -errno : 0;
+
+		remote->stats.calls++;
+		if (err != -ESRCH)
+			return err ?: bytes;
+		if (!choose_thread(remote))
+			break;
+	}
+	return -ESRCH;
+}
+
 /* One window of at most IOV_MAX segments. */
 static int read_window(struct remote *remote, struct remote_segment *segments, size_t count)
 {
@@ -80,17 +107,12 @@ static int read_window(struct remote *remote, struct remote_segment *segments, s
 
 	fill_vectors(segments, count, local, far);
 	while (done < count) {
-		ssize_t bytes = process_vm_readv(remote->pid, local + done, count - done, far + done,
-						 count - done, 0);
-		int err = bytes < 0 ? -errno : 0;
+		ssize_t bytes = call(remote, local + done, far + done, count - done);
 
-		remote->stats.calls++;
-		if (err == -ESRCH && choose_thread(remote))
-			continue;
 		/* EFAULT: not even the first byte of the first segment that has any. */
-		if (err && err != -EFAULT)
-			return err;
-		done += credit(remote, segments + done, count - done, err ? 0 : (size_t)bytes);
+		if (bytes < 0 && bytes != -EFAULT)
+			return (int)bytes;
+		done += credit(remote, segments + done, count - done, bytes < 0 ? 0 : (size_t)bytes);
 	}
 	return 0;
 }
@@ -113,12 +135,9 @@ int remote__read_batch(struct remote *remote, struct remote_segment *segments, s
 int remote__read(struct remote *remote, py_addr addr, void *dest, size_t len)
 {
 	struct iovec local = {dest, len}, far = {(void *)(uintptr_t)addr, len};
-	ssize_t bytes = process_vm_readv(remote->pid, &local, 1, &far, 1, 0);
-	int err = bytes < 0 ? -errno : 0;
+	ssize_t bytes = call(remote, &local, &far, 1);
+	int err = bytes < 0 ? (int)bytes : 0;
 
-	remote->stats.calls++;
-	if (err == -ESRCH && choose_thread(remote))
-		return remote__read(remote, addr, dest, len);
 	remote->stats.segments++;
 	if (!err) {
 		remote->stats.bytes += bytes;

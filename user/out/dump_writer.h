@@ -54,5 +54,7 @@ int dump__write_text(const struct dump *dump, const struct dump_style *style, st
  *           name, value, argument
  *           changed           the two readings found different values
  *   native_threads[]          those without Python code: tid, native_id, name, state, waits_in
+ *
+ * 0 or -ENOMEM.
  */
 int dump__write_json(const struct dump *dump, struct buf *buf);

@@ -128,8 +128,10 @@ static uint32_t *row_of(struct gecko *gecko, uint32_t node)
 	size_t len = gecko->rows.len;
 
 	if (node >= len) {
-		if (vec__reserve(&gecko->rows, gecko->profile->trie.nodes.len - len))
+		if (vec__reserve(&gecko->rows, gecko->profile->trie.nodes.len - len)) {
+			gecko->err = -ENOMEM;
 			return &nowhere;
+		}
 		memset(gecko->rows.items + len, 0, (gecko->rows.cap - len) * sizeof(uint32_t));
 		gecko->rows.len = gecko->rows.cap;
 	}

@@ -10,12 +10,13 @@
  *	  name, self, total
  *	  note		what is to be said of its code, null: nothing
  *	  lines		line, self, total, function for each line with samples, in order; line is 0 where not
- *known, negative if it is approximate count		lines of the file; 0: there is no code
+ *			known, negative if it is approximate
+ *	  count		lines of the file; 0: there is no code
  *	  code		pieces of it: number of the first line, and the lines
  *	notes		text, self: samples that were executing no line
  *
  * Of large files only what is around lines with samples is there, and of all files what fits: what is left
- *out is said.
+ * out is said.
  */
 #include "agg/heat.h"
 #include "base/json.h"

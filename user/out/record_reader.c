@@ -208,8 +208,7 @@ static uint64_t share_of(struct settlement *settlement, uint64_t extra_ns)
 	if (!settlement->extra_ns)
 		return extra_ns;
 	settlement->extra_used_ns += min_u64(extra_ns, settlement->extra_ns - settlement->extra_used_ns);
-	until_ns = (uint64_t)((unsigned __int128)settlement->exact_ns * settlement->extra_used_ns /
-			      settlement->extra_ns);
+	until_ns = part_of(settlement->exact_ns, settlement->extra_used_ns, settlement->extra_ns);
 	extra_ns = until_ns - settlement->exact_used_ns;
 	settlement->exact_used_ns = until_ns;
 	return extra_ns;
@@ -234,8 +233,9 @@ static void take_weights(struct record_reader *reader, struct record_bytes *byte
 			continue;
 		extra_ns = record_take_number(bytes);
 		kind = record_take_number(bytes);
-		bytes->bad |= kind >= RECORD_KINDS;
-		sample->weight_ns += share_of(&settlements[kind % RECORD_KINDS], extra_ns);
+		extra_ns = share_of(&settlements[kind % RECORD_KINDS], extra_ns);
+		bytes->bad |= kind >= RECORD_KINDS ||
+			      __builtin_add_overflow(sample->weight_ns, extra_ns, &sample->weight_ns);
 	}
 }
 
@@ -331,6 +331,23 @@ static void take_end(struct record_reader *reader, struct record_bytes *bytes)
 
 /* --- chunks --- */
 
+/*
+ * All tables are empty again. However long a run goes on, what it has in between is bounded: paths and threads that
+ * have become many make room for those to come.
+ */
+static int reset(struct record_reader *reader)
+{
+	record_clear_tables(reader->stream);
+	if (reader->stacks.nodes.len <= RECORD_NODES_MAX / 2 && reader->threads.len <= RECORD_OTHERS_MAX / 2 &&
+	    reader->processes.len <= RECORD_OTHERS_MAX / 2)
+		return 0;
+	reader->renewals++;
+	reader->threads.len = reader->processes.len = 0;
+	hmap__clear(&reader->stream->known);
+	trie__free(&reader->stacks);
+	return trie__init(&reader->stacks, RECORD_NODES_MAX);
+}
+
 /* The next one, if there is one. */
 static void take_chunk(struct record_reader *reader)
 {
@@ -356,7 +373,7 @@ static void take_chunk(struct record_reader *reader)
 		err = record_take_tables(reader, &bytes);
 		break;
 	case RECORD_CHUNK_RESET:
-		record_clear_tables(stream);
+		err = reset(reader);
 		break;
 	case RECORD_CHUNK_SAMPLES:
 		err = take_samples(reader, &bytes);

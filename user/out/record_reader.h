@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Reads a recording (out/record.h), sample after sample, in bounded memory. Files are anybody's: nothing in
- *one is taken for granted.
+ * one is taken for granted.
  *
  *	err = record_reader__open(&reader, fd, &profile);
  *	while (!err && record_reader__next(reader, &sample))
@@ -52,11 +52,14 @@ struct record_reader {
 	 * its unit, period, command and account, is as far as it has been read; `samples` is the caller's.
 	 */
 	struct profile *profile;
-	/* Paths of frames of the profile's table, without what stands above them (roots). Grows. */
+	/*
+	 * These grow, and a node or an index stays what it is until `renewals` goes up: then they have begun anew.
+	 * stacks: paths of frames of the profile's table, without what stands above them (roots).
+	 */
 	struct trie stacks;
-	/* Grow; an index stays what it is. */
 	VEC(struct record_process) processes;
 	VEC(struct record_thread) threads;
+	uint32_t renewals;
 	struct record_apart apart;
 	uint32_t host;	   /* string */
 	uint64_t samples;  /* that were read, those that go on not counted */

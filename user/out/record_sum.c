@@ -26,6 +26,7 @@ struct record_sum_file {
 	VEC(uint8_t) stacks; /* by node of reader->stacks: has it that function on it? */
 	struct hmap nodes;   /* root << 32 | node of reader->stacks -> node of the profile */
 	VEC(uint32_t) way;
+	uint32_t renewals; /* of the reader, that is known here */
 };
 
 int record_sum__init(struct record_sum *sum)
@@ -95,6 +96,19 @@ static bool shows_thread(const struct record_sum *sum, const struct record_threa
 		return false;
 	return !filter->thread || is_tid(filter->thread, thread->tid) ||
 	       !fnmatch(filter->thread, strtab__get(sum->profile.strings, thread->name), 0);
+}
+
+/* The nodes and threads of the reader are others now. */
+static void note_renewal(struct record_sum *sum)
+{
+	struct record_sum_file *file = sum->file;
+
+	if (file->renewals == file->reader->renewals)
+		return;
+	file->renewals = file->reader->renewals;
+	file->roots.len = file->shown.len = file->stacks.len = 0;
+	hmap__clear(&file->nodes);
+	sum->parts++;
 }
 
 /* What is known of threads, of those as well that have come since. */
@@ -169,7 +183,7 @@ static bool cut(const struct record_sum *sum, struct record_sample *sample)
 		return from == sample->time_ns && (!filter->has_to || from < filter->to_ns);
 	if (from >= to)
 		return false;
-	sample->weight_ns = (uint64_t)((unsigned __int128)sample->weight_ns * (uint64_t)(to - from) / length);
+	sample->weight_ns = part_of(sample->weight_ns, (uint64_t)(to - from), length);
 	sample->length_ns = (uint64_t)(to - from);
 	sample->time_ns = from;
 	return true;
@@ -255,12 +269,12 @@ static void pass_on(struct record_sum *sum, const struct record_sample *sample, 
 		const struct record_thread *of_file = &reader->threads.items[sample->thread];
 		const struct record_process *of = &reader->processes.items[of_file->process];
 
-		process = (struct sink_process){.key = sum->files << 32 | of_file->process,
+		process = (struct sink_process){.key = sum->parts << 32 | of_file->process,
 						.pid = of->pid,
 						.command = strtab__get(strings, of->command),
 						.root = strtab__get(strings, of->root),
 						.container = strtab__get(strings, of->container)};
-		thread = (struct sink_thread){.key = sum->files << 32 | sample->thread,
+		thread = (struct sink_thread){.key = sum->parts << 32 | sample->thread,
 					      .process = &process,
 					      .tid = of_file->tid,
 					      .name = strtab__get(strings, of_file->name),
@@ -276,8 +290,10 @@ static void pass_on(struct record_sum *sum, const struct record_sample *sample, 
 static int add_sample(struct record_sum *sum, struct record_sample *sample)
 {
 	uint32_t root = TRIE_ROOT, node;
-	int err = look_at_threads(sum) ?: look_at_stacks(sum);
+	int err;
 
+	note_renewal(sum);
+	err = look_at_threads(sum) ?: look_at_stacks(sum);
 	if (err)
 		return err;
 	sample->time_ns = (int64_t)((uint64_t)sample->time_ns + (uint64_t)sum->file->since_ns);
@@ -342,6 +358,7 @@ static bool begin_file(struct record_sum *sum)
 	const struct profile *profile = &sum->profile;
 	struct record_sum_file *file = sum->file;
 
+	sum->parts++;
 	if (!sum->files++) {
 		sum->first_start_ns = profile->start_realtime_ns;
 		sum->host = file->reader->host;

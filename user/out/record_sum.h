@@ -44,6 +44,7 @@ struct record_sum {
 	struct account read, shown; /* what the files say; counts of what is shown */
 	uint64_t first_start_ns;    /* since 1970 */
 	uint64_t end_ns, last_ns;   /* since then: of the files, of the last sample */
+	uint64_t parts; /* of files, in which a thread has one index; so many have begun */
 	uint64_t period_ns, total_ns;
 	enum profile_unit unit;
 	const char *command, *mode; /* strings of the profile's */

@@ -61,7 +61,6 @@ void recorder_add_chunk(struct recorder *recorder, uint8_t kind, struct buf *raw
 
 /* --- recorder_tables.c --- */
 
-void recorder_add_text(struct buf *buf, const char *text, size_t len);
 void recorder_add_word(struct buf *buf, const char *text); /* NULL: "" */
 /* Numbers in the file; what has none yet is told first. */
 uint32_t recorder_tell_stack(struct recorder *recorder, uint32_t node);

@@ -14,7 +14,7 @@
 #define TEXT_MAX   (128u << 10)		  /* what is longer is cut */
 #define TABLES_MAX (RECORD_CHUNK_MAX / 2) /* of a chunk: one more entry fits */
 
-void recorder_add_text(struct buf *buf, const char *text, size_t len)
+static void add_text(struct buf *buf, const char *text, size_t len)
 {
 	len = utf8_fit_bytes(text, len, TEXT_MAX);
 	protobuf__varint(buf, len);
@@ -23,7 +23,7 @@ void recorder_add_text(struct buf *buf, const char *text, size_t len)
 
 void recorder_add_word(struct buf *buf, const char *text)
 {
-	recorder_add_text(buf, text ?: "", text ? strlen(text) : 0);
+	add_text(buf, text ?: "", text ? strlen(text) : 0);
 }
 
 void recorder_add_tables(struct recorder *recorder)
@@ -67,7 +67,7 @@ static uint32_t tell_string(struct recorder *recorder, uint32_t id)
 	if (!id)
 		return 0;
 	if (!*number) {
-		recorder_add_text(entry(recorder, RECORD_STRING), strtab__get(strings, id),
+		add_text(entry(recorder, RECORD_STRING), strtab__get(strings, id),
 				  strtab__len(strings, id));
 		*number = ++recorder->strings.count;
 	}

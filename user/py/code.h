@@ -19,6 +19,9 @@
 
 #define PY_CODE_NONE UINT32_MAX
 
+/* Of all strings of a run: with more of them new names are not kept. A target may make up new ones without end. */
+#define PY_NAMES_BYTES_MAX (64u << 20)
+
 enum py_code_state {
 	PY_CODE_OK,
 	PY_CODE_GONE,	 /* freed, or its address reused, before it could be read */

@@ -20,7 +20,6 @@
 /* copies of long objects in one round: any number of code objects may share one */
 #define ROUND_BYTES_MAX TABLE_MAX
 #define PAGE_BYTES	4096u
-#define NAMES_BYTES_MAX (64u << 20) /* of all names of a run: a target may make up new ones without end */
 #define BEYOND		"[name beyond the profile's size limit]"
 
 /* *got is set by read_segments(). */
@@ -346,7 +345,7 @@ static uint32_t intern_string(struct round *round, const struct part *part)
 	struct buf text = {0};
 	uint32_t id = 0;
 
-	if (strtab__bytes(round->cache->strings) > NAMES_BYTES_MAX)
+	if (strtab__bytes(round->cache->strings) > PY_NAMES_BYTES_MAX)
 		return strtab__add(round->cache->strings, BEYOND, strlen(BEYOND));
 	if (!py_str__header(&layout, part->bytes, part->want, &info)) {
 		py_str__to_utf8(info.kind, part->bytes + info.data_offset, info.length, &text);

@@ -39,6 +39,14 @@
 #define DICT_OFFSET_MAX	      4096    /* to 3.10: no instance is believed to be larger */
 #define ENTRIES_MAX	      100000
 
+/* What the header of a keys object says. */
+struct keys {
+	uint64_t entries; /* offset from its start */
+	uint64_t count;
+	uint32_t entry_bytes, key_at;
+	bool split;
+};
+
 static uint32_t minor_of(const struct py_objects *objects)
 {
 	return py_version_minor(objects->target->offsets.version);
@@ -49,13 +57,13 @@ static int read_word(struct py_objects *objects, py_addr at, uint64_t *out)
 	return py_objects__read(objects, at, out, sizeof(*out));
 }
 
-int py_keys__decode(const uint8_t bytes[PY_KEYS_BYTES], struct py_keys_info *out)
+static int decode_keys(const uint8_t bytes[PY_KEYS_BYTES], struct keys *out)
 {
 	uint8_t log2 = bytes[KEYS_LOG2_INDEX_BYTES], kind = bytes[KEYS_KIND];
 
 	if (log2 > KEYS_LOG2_MAX || kind > KEYS_KIND_SPLIT)
 		return -EINVAL;
-	*out = (struct py_keys_info){
+	*out = (struct keys){
 		.entries = PY_KEYS_BYTES + (1ull << log2),
 		.count = load_u64(bytes + KEYS_COUNT),
 		.entry_bytes = kind == KEYS_KIND_GENERAL ? 24 : 16,
@@ -65,14 +73,15 @@ int py_keys__decode(const uint8_t bytes[PY_KEYS_BYTES], struct py_keys_info *out
 	return out->count > PY_ITEMS_MAX ? -EINVAL : 0;
 }
 
-int py_old_keys__decode(const uint8_t bytes[PY_OLD_KEYS_BYTES], struct py_keys_info *out)
+/* To 3.10: the dict alone knows whether its table is split. */
+static int decode_old_keys(const uint8_t bytes[PY_OLD_KEYS_BYTES], struct keys *out)
 {
 	uint64_t size = load_u64(bytes + OLD_KEYS_SIZE);
 	uint64_t index_bytes = size <= UINT8_MAX ? 1 : size <= UINT16_MAX ? 2 : size <= UINT32_MAX ? 4 : 8;
 
 	if (!size || size & (size - 1) || size > PY_ITEMS_MAX)
 		return -EINVAL;
-	*out = (struct py_keys_info){
+	*out = (struct keys){
 		.entries = PY_OLD_KEYS_BYTES + size * index_bytes,
 		.count = load_u64(bytes + OLD_KEYS_COUNT),
 		.entry_bytes = 24,
@@ -81,18 +90,18 @@ int py_old_keys__decode(const uint8_t bytes[PY_OLD_KEYS_BYTES], struct py_keys_i
 	return out->count > size ? -EINVAL : 0;
 }
 
-static int read_keys(struct py_objects *objects, py_addr keys, struct py_keys_info *out)
+static int read_keys(struct py_objects *objects, py_addr keys, struct keys *out)
 {
 	uint8_t bytes[PY_OLD_KEYS_BYTES];
 	bool old = minor_of(objects) <= 10;
 	int err = py_objects__read(objects, keys, bytes, old ? PY_OLD_KEYS_BYTES : PY_KEYS_BYTES);
 
-	return err ?: old ? py_old_keys__decode(bytes, out) : py_keys__decode(bytes, out);
+	return err ?: old ? decode_old_keys(bytes, out) : decode_keys(bytes, out);
 }
 
 static int open_keys(struct py_objects *objects, py_addr keys, py_addr values, struct py_dict_iter *out)
 {
-	struct py_keys_info info;
+	struct keys info;
 	int err = read_keys(objects, keys, &info);
 
 	if (err)

@@ -15,19 +15,11 @@ struct py_dict_iter {
 	uint32_t entry_bytes, key_at;
 };
 
-/* Bytes of a keys object's header, and what it says. Pure. 0 or -EINVAL. */
-#define PY_KEYS_BYTES 32
-struct py_keys_info {
-	uint64_t entries; /* offset from the start of the keys object */
-	uint64_t count;
-	uint32_t entry_bytes, key_at;
-	bool split;
-};
-int py_keys__decode(const uint8_t bytes[PY_KEYS_BYTES], struct py_keys_info *out);
-/* The same to 3.10, where the dict alone knows whether its table is split. */
+/* Bytes of the header of a dict's table, a keys object; to 3.10. */
+#define PY_KEYS_BYTES	  32
 #define PY_OLD_KEYS_BYTES 40
-int py_old_keys__decode(const uint8_t bytes[PY_OLD_KEYS_BYTES], struct py_keys_info *out);
 
+/* 0 or -errno. */
 int py_dict__open(struct py_objects *objects, py_addr dict, struct py_dict_iter *out);
 /* The next entry that is not deleted; false at the end. At most some 100,000 are looked at. */
 bool py_dict__next(struct py_dict_iter *iter, py_addr *key, py_addr *value);
@@ -42,6 +34,7 @@ struct py_set_iter {
 	py_addr table;
 	uint64_t slots, next, used;
 };
+/* 0 or -errno. */
 int py_set__open(struct py_objects *objects, py_addr set, struct py_set_iter *out);
 bool py_set__next(struct py_set_iter *iter, py_addr *key);
 

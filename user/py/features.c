@@ -153,9 +153,8 @@ const char *py_features__origin(const struct py_target *target)
 		return "this program's table of its version";
 	/* Of those with copies of the bytecode there was no build to test. */
 	if (py_copies__exist(offsets))
-		return "its own table (_Py_DebugOffsets); what that lacks, from the headers of its version "
-		       "only, "
-		       "not tested on such a build";
+		return "its own table (_Py_DebugOffsets); what that lacks, from the headers of its version only, not "
+		       "tested on such a build";
 	return "its own table (_Py_DebugOffsets); what that lacks, by version";
 }
 

@@ -81,17 +81,19 @@ int py_int__read(struct py_objects *objects, py_addr object, bool *negative, uin
 /* One that fits; for keys. 0 or -errno. */
 int py_int__to_u64(struct py_objects *objects, py_addr object, uint64_t *out);
 
+/* 0 or -errno. */
 int py_float__read(struct py_objects *objects, py_addr object, double *out);
 
-/* The characters of a str, or of one that inherits it: at most `max` of them go to `data` (4 * max bytes). */
+/* The characters of a str, or of one that inherits it: at most `max` of them go to `data` (4 * max bytes). 0 or
+ * -errno. */
 int py_text__read(struct py_objects *objects, py_addr object, struct py_str_info *info, uint8_t *data,
 		  size_t max);
-/* The same as UTF-8 (py/str.h). */
+/* ... as UTF-8 (py/str.h). The same. */
 int py_text__add(struct py_objects *objects, py_addr object, size_t max, struct buf *out);
 /* Is it a str that reads so? */
 bool py_text__is(struct py_objects *objects, py_addr object, const char *text);
 
-/* Of a bytes object: at most `max`; *size is how many there are. */
+/* Of a bytes object: at most `max`; *size is how many there are. 0 or -errno. */
 int py_bytes__read(struct py_objects *objects, py_addr object, uint8_t *data, size_t max, uint64_t *size);
 
 /* Where the items of a tuple or a list lie, and their number. 0 or -errno. */

@@ -28,6 +28,7 @@ void unwind_take_interps(struct unwinder *unwinder);
 
 /* unwind_plan.c */
 
+/* To the batch. 0 or -ENOMEM. */
 int unwind_add_segment(struct unwinder *unwinder, py_addr address, void *dest, size_t len);
 /* How much of a chunk to read if `need` bytes of it are used. */
 size_t unwind_with_slack(const struct unwind_region *region, size_t need);

@@ -155,11 +155,6 @@ static uint64_t time_on_cpu(const struct gil *gil, const struct gil_thread *thre
 	return ns;
 }
 
-static uint64_t part_of(uint64_t whole, uint64_t part, uint64_t of)
-{
-	return of ? (unsigned __int128)whole * part / of : 0;
-}
-
 static bool is_shown(uint32_t node)
 {
 	return node != ESTIMATE_HIDDEN && node != ESTIMATE_LEFT_OUT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * --mode gil: the part of the threads' time in which they hold a GIL, on the CPU or off it, and in which they
- *wait for one, with whom it is that they wait for. In the profile it stands below the stack that had it:
+ * wait for one, with whom it is that they wait for. In the profile it stands below the stack that had it:
  *
  *	holder's stack;[holds the GIL]		on the CPU; off it, say, [holds the GIL: sleep]
  *	waiter's stack;[waits for the GIL];holder's stack;[holder: on the CPU]		... [holder: sleep]

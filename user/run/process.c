@@ -342,6 +342,7 @@ void process__forget(struct process *process)
 	code_cache__clear(&process->codes);
 	hmap__clear(&process->lines);
 	py_gils__clear(&process->gils);
+	process->had_gil = false;
 	free_tails(process);
 }
 

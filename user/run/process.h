@@ -52,6 +52,7 @@ struct process {
 	struct py_target target;
 	struct code_cache codes;
 	struct py_gils gils;	/* where waits are told of */
+	bool had_gil;		/* ... one was found, of the program that it runs or ran last */
 	struct hmap lines;	/* code index << 32 | bytecode offset -> frame id */
 	uint64_t start_ticks;	/* of one without a pidfd, else 0 */
 	struct hmap tail_index; /* thread state -> index in tails */

@@ -16,6 +16,7 @@ static void look(struct process *process, uint64_t now, uint64_t every_ns)
 		return;
 	process->gils.read_ns = now;
 	py_gils__read(&process->gils, &process->target);
+	process->had_gil |= process->gils.items.len > 0;
 }
 
 py_addr process__gil_at(struct process *process, py_addr address, uint64_t now)

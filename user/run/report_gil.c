@@ -90,8 +90,7 @@ static size_t count_without_gil(const struct report *report)
 	size_t count = 0;
 
 	for (size_t i = 0; i < report->process_count; i++)
-		count += report->processes[i]->target.offsets.free_threaded &&
-			 !report->processes[i]->gils.items.len;
+		count += report->processes[i]->target.offsets.free_threaded && !report->processes[i]->had_gil;
 	return count;
 }
 

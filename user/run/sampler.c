@@ -5,6 +5,7 @@
 #include "run/sampler_parts.h"
 
 #include "base/log.h"
+#include "os/task.h"
 #include "run/kernel_clock.h"
 
 #include <errno.h>
@@ -44,17 +45,6 @@ static int on_record(void *context, void *data, size_t size)
 	return sampler->drained_bytes < DRAIN_BYTES ? 0 : -ECANCELED;
 }
 
-/* One file descriptor a thread: raise the soft limit to the hard one. */
-static void raise_fd_limit(void)
-{
-	struct rlimit limit;
-
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 /* Where hundreds of processes want to run, the ring would fill before it is our turn. Only root may; others go without. */
 static void raise_priority(void)
 {
@@ -70,7 +60,7 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 	if (!sampler)
 		return -ENOMEM;
 	libbpf_set_print(print_libbpf);
-	raise_fd_limit();
+	task__raise_file_limit(); /* one descriptor a thread */
 	if (config->follow)
 		raise_priority();
 	sampler->stats_fd = config->measure ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;

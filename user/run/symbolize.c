@@ -414,7 +414,8 @@ bool symbolizer__is_profile_full(const struct symbolizer *symbolizer)
 	const struct profile *profile = symbolizer->profile;
 
 	return profile->trie.nodes.len > profile->trie.max_nodes / 4 * 3 ||
-	       profile->frames.frames.len > SYMBOLIZE_FRAMES_MAX / 4 * 3;
+	       profile->frames.frames.len > SYMBOLIZE_FRAMES_MAX / 4 * 3 ||
+	       strtab__bytes(profile->strings) > PY_NAMES_BYTES_MAX / 4 * 3;
 }
 
 int symbolizer__renew(struct symbolizer *symbolizer)
@@ -425,6 +426,10 @@ int symbolizer__renew(struct symbolizer *symbolizer)
 
 	hmap__clear(&symbolizer->roots);
 	hmap__clear(&symbolizer->wait_frames);
+	/* Which one a thread is, is told by the id of its name. */
+	symbolize_forget_threads(symbolizer);
+	thread_namer__forget(&symbolizer->namer);
+	strtab__clear(profile->strings);
 	frame_table__free(&profile->frames);
 	profile->frames = (struct frame_table){0};
 	trie__free(&profile->trie);

@@ -176,8 +176,8 @@ void symbolizer__forget(struct symbolizer *symbolizer, const struct process *onl
 /* ... those of all processes that are over. */
 void symbolizer__forget_over(struct symbolizer *symbolizer);
 /*
- * Is the profile near to its bounds? If nobody wants it as a whole, it can begin anew, when all has been settled and
- * forgotten, the process's lines and code objects as well. 0 or -ENOMEM.
+ * Is the profile near to its bounds? If nobody wants it as a whole, it can begin anew, with its strings, when all has
+ * been settled and forgotten, the processes' lines and code objects as well. 0 or -ENOMEM.
  */
 bool symbolizer__is_profile_full(const struct symbolizer *symbolizer);
 int symbolizer__renew(struct symbolizer *symbolizer);

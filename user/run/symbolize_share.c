@@ -110,7 +110,10 @@ uint32_t symbolize_add_share(struct symbolizer *symbolizer, struct process *proc
 	if (symbolizer->gil && share->reason != WAIT_WORLD)
 		return gil__add(symbolizer->gil, process, node, sample, share);
 	leaf = share->reason ? trie__child(trie, node, wait_frame(symbolizer, share)) : node;
-	leaf = leaf == TRIE_FULL ? symbolizer->pruned : leaf;
+	if (leaf == TRIE_FULL) {
+		symbolizer->counts.pruned += node != symbolizer->pruned;
+		leaf = symbolizer->pruned;
+	}
 	trie__add(trie, leaf, share->time_ns);
 	if (share->extra_ns)
 		estimate__add(&symbolizer->estimate, leaf, share->kind, share->extra_ns);

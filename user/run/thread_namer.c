@@ -39,6 +39,13 @@ void thread_namer__begin(struct thread_namer *namer)
 	namer->serial = UINT32_MAX;
 }
 
+void thread_namer__forget(struct thread_namer *namer)
+{
+	namer->threads.len = 0;
+	hmap__clear(&namer->index);
+	namer->name_bytes = 0;
+}
+
 void thread_namer__free(struct thread_namer *namer)
 {
 	py_objects__free(&namer->objects);

@@ -46,6 +46,8 @@ void thread_namer__init(struct thread_namer *namer, struct strtab *strings,
 			const struct thread_filter *filter);
 /* A batch of samples begins: what was read of memory before may have changed. */
 void thread_namer__begin(struct thread_namer *namer);
+/* Ids of strings begin anew. */
+void thread_namer__forget(struct thread_namer *namer);
 /* The thread of a sample. Borrowed until the next call; NULL: out of memory. */
 const struct named_thread *thread_namer__of(struct thread_namer *namer, struct process *process,
 					    const struct pbp_sample *sample);

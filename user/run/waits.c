@@ -137,7 +137,7 @@ static int take_part(struct waits *waits, const struct pbp_wait *wait, struct sa
 		return 0;
 	sample.time_ns = from;
 	share->time_ns = part_ns;
-	share->extra_ns = (unsigned __int128)wait->extra_ns * part_ns / whole_ns;
+	share->extra_ns = part_of(wait->extra_ns, part_ns, whole_ns);
 	return symbolizer__take_share(waits->symbolizer, &sample, share);
 }
 
