@@ -63,7 +63,7 @@ static const char *report_and_read(const char *folder, const char *name)
 /* Those of a recording, too. */
 LIVE_TEST(formats, made_profiles)
 {
-	static const char *const names[] = {"tiny", "shop", "threads", "hostile", "3000"};
+	static const char *const names[] = {"tiny", "shop", "threads", "waits", "hostile", "3000"};
 	const char *folder = scratch_folder(""), *want, *got;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -292,6 +292,7 @@ VIEWER_TEST(labels, "shop")
 VIEWER_TEST(one, "tiny")
 VIEWER_TEST(deep, "deep")
 VIEWER_TEST(threads, "threads")
+VIEWER_TEST(waits, "waits", "shop")
 VIEWER_TEST(hostile, "hostile")
 VIEWER_TEST(themes, "hostile")
 VIEWER_TEST(small, "shop", "hostile", "100000")

@@ -145,6 +145,7 @@ function showControls() {
 		$(name).setAttribute("aria-pressed", state[name] === "1");
 	$("color").disabled = state.inverted === "1" && !profile.sides;
 	$("legend").hidden = scheme() !== "change";
+	$("reasons").hidden = scheme() !== "module" || !$("reasons").firstChild;
 	$("reset").disabled = state.zoom === "0";
 	if ($("search").value !== state.q)
 		$("search").value = state.q;
@@ -219,6 +220,12 @@ function useTheme() {
 	[...$("legend").querySelectorAll("i")].forEach((box, i) => {
 		box.style.background = colors.changeStep(i - 4);
 	});
+	$("reasons").replaceChildren(...colors.reasons().map(([words, fill]) => {
+		const item = document.createElement("span"), box = document.createElement("i");
+		box.style.background = fill;
+		item.append(box, words);
+		return item;
+	}));
 }
 
 function fillScopes() {

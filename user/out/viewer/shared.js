@@ -73,8 +73,16 @@ function matcher(text) {
 	}
 }
 
+/* On paper all is light. */
+let onPaper = false;
+for (const [name, is] of [["beforeprint", true], ["afterprint", false]])
+	addEventListener(name, () => {
+		onPaper = is;
+		useTheme();
+	});
+
 function theme() {
-	const chosen = $("theme").value;
+	const chosen = onPaper ? "light" : $("theme").value;
 	return chosen !== "auto" ? chosen : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
@@ -100,7 +108,7 @@ function describeRun(figures, kind) {
 	$("summary").textContent = [counted(run.samples, "samples"),
 		`${figures.time(figures.whole)}${figures.unit.name === "samples" ? " of CPU time" : ""}`,
 		run.duration_s && `in ${run.duration_s.toFixed(1)} s`, run.rate_hz && `at ${run.rate_hz} Hz`,
-		run.engine && `${run.engine} engine`, run.start].filter(Boolean).join(" · ");
+		run.mode && run.mode !== "cpu" && `mode ${run.mode}`, run.engine && `${run.engine} engine`, run.start].filter(Boolean).join(" · ");
 	if (run.lost)
 		notes.push(`Not shown, as lost: ${counted(run.lost, "samples")}.`);
 	if (run.truncated)
