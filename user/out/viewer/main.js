@@ -90,11 +90,10 @@ function numberOf(text, from, below) {
 
 /* Which functions match; null: all, as nothing is searched. */
 function search(text) {
-	const matches = text && matcher(text);
-	$("search").setAttribute("aria-invalid", matches === null);
-	if (!matches)
+	const texts = text ? matchAll(text, profile.texts) : [];
+	$("search").setAttribute("aria-invalid", !texts);
+	if (!text || !texts)
 		return null;
-	const texts = profile.texts.map(name => matches(name));
 	const {name, file} = profile.functions;
 	return Uint8Array.from(name, (_, fn) => texts[name[fn]] || texts[file[fn]]);
 }
