@@ -10,6 +10,8 @@ const QUIET = 40; /* so many lines without samples are folded ... */
 const CONTEXT = 8; /* ... but for those beside the others */
 
 const data = takeData();
+for (const file of data.files)
+	file.name ||= "[unnamed]";
 const figures = new Figures(data, data.total);
 /* Of all files, the hottest first: {file, line, self, total, fn}; line is negative if it is near. */
 const lines = data.files.flatMap((file, number) => {
