@@ -348,6 +348,8 @@ int main(int argc, char **argv)
 	/* A closed pipe or a file size limit is an error of the write, not the end of the program. */
 	survive(SIGPIPE);
 	survive(SIGXFSZ);
+	/* Before there is anything that a snapshot could be taken of. */
+	survive(SIGUSR1);
 	if (options__parse(&options, argc, argv))
 		goto out;
 	log_set_level(options.verbose ? LOG_DBG : LOG_INFO);
