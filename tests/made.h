@@ -7,6 +7,7 @@
  *	shop	a hundred samples: recursion, lines, annotations, a line that is approximate
  *	changed	the same after a change: more of one thing, less of another, one that is new and one that is gone
  *	threads	of three processes and a container
+ *	waits	time on the CPU and off it, by what was waited for
  *	hostile	names that something could stumble over
  *	deep	a recursion of 20,000 calls that is sampled at each depth
  *	NUMBER	so many distinct stacks, with ten samples each on average
@@ -138,6 +139,27 @@ static inline void made_changed(struct profile *profile)
 	MADE_STACK(profile, 3, MADE_NOTE("[no Python frames]", FRAME_SPECIAL));
 }
 
+/* A second in all. */
+static inline void made_waits(struct profile *profile)
+{
+	static const struct {
+		const char *reason;
+		uint64_t ms;
+	} waits[] = {{"[sleep]", 300}, {"[lock]", 200}, {"[I/O: recvfrom]", 150}, {"[GIL]", 100},
+		     {"[child process]", 60}, {"[waits for a CPU]", 50}, {"[system call: fsync]", 20}};
+
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+		struct frame wait = {.kind = FRAME_SPECIAL, .function = made_text(profile, waits[i].reason), .wait = true};
+		uint32_t node = made_add_frame(profile, made_add_frame(profile, TRIE_ROOT, MADE_MODULE), MADE_SERVE);
+
+		node = trie__child(&profile->trie, node, frame_table__add(&profile->frames, &wait));
+		made_add_weight(profile, node, waits[i].ms * 1000);
+	}
+	MADE_STACK(profile, 110000, MADE_MODULE, MADE_SERVE, MADE_DECODE);
+	MADE_STACK(profile, 10000, MADE_MODULE, MADE_SERVE, MADE_NOTE("[GC]", FRAME_SPECIAL));
+	profile->samples = 9; /* one of each */
+}
+
 static inline void made_threads(struct profile *profile)
 {
 	MADE_STACK(profile, 6, MADE_NOTE("container shop-1 (docker)", FRAME_CONTAINER), MADE_MODULE, MADE_SERVE);
@@ -267,6 +289,7 @@ static inline void made_deep(struct profile *profile)
 static inline void make_profile(struct profile *profile, const char *name)
 {
 	profile->period_ns = 10101010;
+	profile->unit = !strcmp(name, "waits") ? PROFILE_TIME : PROFILE_SAMPLES;
 	if (!strcmp(name, "tiny"))
 		made_tiny(profile);
 	else if (!strcmp(name, "shop"))
@@ -275,6 +298,8 @@ static inline void make_profile(struct profile *profile, const char *name)
 		made_changed(profile);
 	else if (!strcmp(name, "threads"))
 		made_threads(profile);
+	else if (!strcmp(name, "waits"))
+		made_waits(profile);
 	else if (!strcmp(name, "hostile"))
 		made_hostile(profile);
 	else if (!strcmp(name, "deep"))
@@ -286,6 +311,7 @@ static inline void make_profile(struct profile *profile, const char *name)
 	profile->command =
 		!strcmp(name, "hostile") ? "</title><script>window.broken = 1</script>" : "python3 shop.py";
 	profile->account = (struct account){.engine = "bpf",
+					    .mode = profile->unit == PROFILE_TIME ? "wall" : "cpu",
 					    .end = "duration over",
 					    .rate_hz = 99,
 					    .processes = strcmp(name, "threads") ? 1 : 3,

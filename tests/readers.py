@@ -25,6 +25,16 @@ Read = collections.namedtuple("Read", "samples ns selves metadata")
 # selves: {(function, file): samples in which it was executing}, None where that is not told; metadata: None where there is no place for it
 
 
+def is_timed(metadata):
+    """Is it of time, rather than of samples?"""
+    return metadata["mode"] in ("wall", "offcpu", "gil")
+
+
+def unit_ns(metadata):
+    """What readers count as one."""
+    return 1000 if is_timed(metadata) else metadata["period_ns"]
+
+
 def fail(*words):
     print(*words)
     sys.exit(1)
@@ -58,12 +68,12 @@ def read_pstats(path):
     for (file, line, function), (own, total, own_s, total_s, callers) in stats.stats.items():
         need(own <= total and own_s <= total_s, path, "has more of itself than in all:", function)
         need(
-            abs(total_s - total * metadata["period_ns"] / 1e9) < 1e-6,
+            abs(total_s - total * unit_ns(metadata) / 1e9) < 1.5e-6,
             path,
             "seconds and samples differ:",
             function,
         )
-        need(total <= metadata["samples"], path, "has a function in more samples than there are:", function)
+        need(is_timed(metadata) or total <= metadata["samples"], path, "has a function in more samples than there are:", function)
         for caller, (calls, own_calls, _, _) in callers.items():
             need(caller in stats.stats, path, "has a caller that is no function:", caller)
             need(own_calls <= calls <= total, path, "has a caller in more samples than its callee", caller)
@@ -91,11 +101,11 @@ def read_speedscope(path):
     )
     need(len(profile["samples"]) == len(profile["weights"]), path, "has not a weight for each sample")
     need(profile["endValue"] == sum(profile["weights"]), path, "ends at", profile["endValue"])
-    frames, period = data["shared"]["frames"], data["pybpfprof"]["period_ns"]
+    frames, period = data["shared"]["frames"], unit_ns(data["pybpfprof"])
     selves = collections.Counter()
     for stack, weight in zip(profile["samples"], profile["weights"]):
         leaf = frames[stack[-1]]
-        selves[leaf["name"].replace(" [line approximate]", ""), leaf.get("file", "")] += weight // period
+        selves[leaf["name"].replace(" [line approximate]", ""), leaf.get("file", "")] += round(weight / period)
     return Read(sum(selves.values()), sum(profile["weights"]), selves, data["pybpfprof"])
 
 
@@ -104,6 +114,7 @@ def read_jsonl(path):
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     need(lines[0]["type"] == "meta" and lines[0]["schema"] == 1, path, "begins with", lines[0])
+    unit = "microseconds" if is_timed(lines[0]["metadata"]) else "samples"
     for line in lines[1:-1]:
         if line["type"] == "frame":
             need(line["id"] == len(frames), path, "has a frame out of order:", line["id"])
@@ -111,17 +122,18 @@ def read_jsonl(path):
         else:
             need(line["type"] == "stack", path, "has a", line["type"])
             leaf = frames[line["frames"][-1]]
-            selves[leaf["function"], leaf.get("file", "")] += line["samples"]
+            selves[leaf["function"], leaf.get("file", "")] += line[unit]
             ns += line["ns"]
             stacks += 1
     metadata, end = lines[0]["metadata"], lines[-1]
+    samples = metadata["samples"] if is_timed(metadata) else sum(selves.values())
     need(
-        end == {"type": "end", "samples": sum(selves.values()), "stacks": stacks, "frames": len(frames)},
+        end == {"type": "end", "samples": samples, "stacks": stacks, "frames": len(frames)},
         path,
         "ends with",
         end,
     )
-    return Read(end["samples"], ns, selves, metadata)
+    return Read(sum(selves.values()), ns, selves, metadata)
 
 
 def read_page(path):
@@ -137,16 +149,16 @@ def read_page(path):
         need(1 <= back <= number, path, "has a parent", back, "before", number)
         function = frames["function"][frame]
         file = texts[functions["file"][function]] if functions["kind"][function] == 0 else ""
-        selves[texts[functions["name"][function]] or "[unnamed]", file] += own // data["unit"]["weight"]
-    samples = sum(selves.values())
-    return Read(samples, samples * data["unit"]["ns"], selves, data["metadata"])
+        selves[texts[functions["name"][function]] or "[unnamed]", file] += round(own / data["unit"]["weight"])
+    ns = sum(nodes["self"]) * data["unit"]["ns"] // data["unit"]["weight"]
+    return Read(sum(selves.values()), ns, selves, data["metadata"])
 
 
 def read_heatmap(path):
     with open(path, encoding="utf-8") as file:
         page = file.read()
     data = json.loads(re.search('<script type="application/json" id="profile">(.*?)</script>', page, re.S)[1])
-    selves = collections.Counter({(name, ""): own // data["unit"]["weight"] for name, own in data["notes"]})
+    total = sum(own for _, own in data["notes"]) + sum(file["self"] for file in data["files"])
     for file in data["files"]:
         numbers = [file["lines"][i : i + 4] for i in range(0, len(file["lines"]), 4)]
         need(sum(line[1] for line in numbers) == file["self"], path, "has lines that do not add up:", file["name"])
@@ -154,10 +166,9 @@ def read_heatmap(path):
         need(all(line[1] <= line[2] <= file["total"] for line in numbers), path, "has more in a line than in all")
         need(all(line[3] < len(data["functions"]) for line in numbers), path, "has a function that is not there")
         need(sum(len(piece[1]) for piece in file["code"]) <= file["count"], path, "has more code than there is")
-        selves["", file["name"]] += file["self"] // data["unit"]["weight"]
-    samples = sum(selves.values())
-    need(samples * data["unit"]["weight"] == data["total"], path, "has", samples, "samples in all")
-    return Read(samples, samples * data["unit"]["ns"], None, data["metadata"])
+    need(total == data["total"], path, "has", total, "in all and not", data["total"])
+    weight, ns = data["unit"]["weight"], data["unit"]["ns"]
+    return Read(round(total / weight), total * ns // weight, None, data["metadata"])
 
 
 def read_gecko(path):
@@ -224,8 +235,9 @@ def read_gecko(path):
             total_ns += weight * 1e6 if is_time else weight * unit
         markers = thread["markers"]
         need(all(markers[key] == [] for key in markers if key != "length") and markers["length"] == 0, path, "markers")
+    need(is_time == is_timed(meta["pybpfprof"]), path, "weights are not as the mode says")
     if is_time:
-        return Read(meta["pybpfprof"]["samples"], round(total_ns), None, meta["pybpfprof"])
+        return Read(round(total_ns / 1000), round(total_ns), None, meta["pybpfprof"])
     return Read(sum(selves.values()), round(total_ns), selves, meta["pybpfprof"])
 
 
@@ -274,7 +286,6 @@ def read_pprof(path):
     texts = [value.decode("utf-8") for number, value in profile if number == 6]
     need(texts[0] == "", path, "strings begin with", texts[0])
     types = [tuple(texts[value] for _, value in fields(item)) for number, item in profile if number == 1]
-    need(types == [("samples", "count"), ("cpu", "nanoseconds")], path, "has values of", types)
     functions = {}
     for function in (dict(fields(item)) for number, item in profile if number == 5):
         functions[function[1]] = texts[function[2]], texts[function.get(4, 0)]
@@ -286,37 +297,46 @@ def read_pprof(path):
     for sample in (list(fields(item)) for number, item in profile if number == 2):
         values = packed(dict(sample)[2])
         leaf = locations[packed(dict(sample)[1])[0]]
-        selves[leaf] += values[0]
-        ns += values[1]
+        need(len(values) == len(types), path, "has", len(values), "values of", types)
+        if types[0][0] == "wall" and "[pruned]" not in leaf[0]:
+            need(values[0] == values[1] + values[2] and 0 in values[1:], path, "is on the CPU and off it:", values)
+        own = values[1] if types[0][1] == "count" else values[0]
+        selves[leaf] += values[0] if types[0][1] == "count" else round(values[0] / 1000)
+        ns += own
         labels |= {
             tuple(texts[value] for _, value in fields(label)) for number, label in sample if number == 3
         }
     single = dict(profile)
     metadata = json.loads(texts[single[13]])
-    need(single[12] == metadata["period_ns"] and texts[single[14]] == "cpu", path, "period", single[12])
+    names = {
+        "cpu": "samples cpu",
+        "exception": "samples cpu",
+        "wall": "wall cpu off-cpu",
+        "offcpu": "off-cpu",
+        "gil": "gil",
+    }[metadata["mode"]].split()
+    want = [(name, "count" if name == "samples" else "nanoseconds") for name in names]
+    need(types == want, path, "has values of", types)
+    need(single[12] == metadata["period_ns"], path, "period", single[12])
+    need(texts[single[14]] == ("cpu" if "samples" in names else names[0]), path, "shows", texts[single[14]])
     if "process " in str(metadata.get("command")):
         need(labels, path, "has no labels")
-    read_by_pprof(path, sum(selves.values()), ns, functions.values())
+    read_by_pprof(path, ns, functions.values())
     return Read(sum(selves.values()), ns, selves, metadata)
 
 
-def read_by_pprof(path, samples, ns, functions):
+def read_by_pprof(path, ns, functions):
     if not shutil.which("go"):
         return
     raw = subprocess.run(
         ["go", "tool", "pprof", "-raw", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     need(raw.returncode == 0, "go tool pprof:", raw.stderr)
-    values = re.findall(r"^ +(\d+) +(\d+): [\d ]+$", raw.stdout, re.M)
-    need(
-        sum(int(count) for count, _ in values) == samples,
-        path,
-        "go tool pprof has",
-        sum(int(count) for count, _ in values),
-        "samples and not",
-        samples,
-    )
-    need(sum(int(value) for _, value in values) == ns, path, "go tool pprof has another time")
+    shown = re.search(r"^Samples:\n(.*)$", raw.stdout, re.M)[1].split()
+    default = next(i for i, name in enumerate(shown) if name.endswith("[dflt]"))
+    values = re.findall(r"^((?: +\d+)+): [\d ]+$", raw.stdout, re.M)
+    read = sum(int(value.split()[default]) for value in values)
+    need(read == ns, path, "go tool pprof has", read, "ns and not", ns)
     for function, file in functions:
         need(" M=1 %s %s:" % (function, file) in raw.stdout, path, "go tool pprof has no", function[:100])
 
@@ -337,7 +357,11 @@ for suffix in formats or READERS:
     read = READERS[suffix]("%s/%s.%s" % (folder, name, suffix))
     print(suffix, read.samples, read.ns if read.ns is not None else "-")
     first = first or read
-    need(read.samples == first.samples, suffix, "has", read.samples, "samples, and others", first.samples)
+    # Each stack of time is rounded to a microsecond.
+    slack = max(20, 1e-4 * first.samples) if first.metadata and is_timed(first.metadata) else 0
+    need(
+        abs(read.samples - first.samples) <= slack, suffix, "has", read.samples, "samples, and others", first.samples
+    )
     need(
         read.ns is None or first.ns is None or abs(read.ns - first.ns) < 1e-6 * first.ns + 1,
         suffix,
@@ -347,7 +371,12 @@ for suffix in formats or READERS:
         first.ns,
     )
     if read.metadata:
-        need(read.metadata["samples"] == read.samples, suffix, "says that it has", read.metadata["samples"])
+        need(
+            is_timed(read.metadata) or read.metadata["samples"] == read.samples,
+            suffix,
+            "says that it has",
+            read.metadata["samples"],
+        )
         known = first.metadata or read.metadata
         for key in known:
             need(key.startswith("pruned") or read.metadata.get(key) == known[key], suffix, "differs in", key)
@@ -361,7 +390,9 @@ for suffix in formats or READERS:
     first = read if suffix == (formats or list(READERS))[0] else first
     # Each leaves out what does not fit into it; of many stacks the sums are all that is equal.
     if ("[pruned]", "") not in read.selves | first.selves:
-        different = {key for key in read.selves | first.selves if read.selves[key] != first.selves[key]}
+        different = {
+            key for key in read.selves | first.selves if abs(read.selves[key] - first.selves[key]) > slack
+        }
         need(
             not different,
             suffix,

@@ -78,6 +78,25 @@ class View:
         if View.pictures:
             self.page.screenshot(os.path.join(View.pictures, name + ".png"))
 
+    def check_paper(self, scrolled, body):
+        """What a dark page prints is light, as a whole, and without what can only be clicked."""
+        pdf = self.page.call("Page.printToPDF")["data"]
+        check(len(pdf) > 1000, "nothing is printed")
+        equal("after printing", self.page.run("document.documentElement.dataset.theme"), "dark")
+        self.page.run("window.dispatchEvent(new Event('beforeprint'))")
+        equal("on paper", self.page.run("document.documentElement.dataset.theme"), "light")
+        self.page.call("Emulation.setEmulatedMedia", media="print")
+        self.page.settle()
+        hidden, whole, rows = self.page.run(
+            """((element, body) => [getComputedStyle(document.getElementById("toolbar")).display,
+            element.scrollHeight <= element.clientHeight + 1, body.getBoundingClientRect().bottom <=
+            document.documentElement.scrollHeight])(document.getElementById('%s'), document.getElementById('%s'))"""
+            % (scrolled, body)
+        )
+        equal("toolbar on paper", hidden, "none")
+        check(whole and rows, "a table is cut off on paper")
+        self.picture(self.name + "-paper")
+
     def check_quiet(self):
         equal(self.name + ": errors", self.page.errors, [])
         equal(self.name + ": asked the network for", self.page.requests, [])

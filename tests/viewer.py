@@ -95,8 +95,11 @@ def test_search(browser):
     equal("file, other case", view.text("matched"), "50.0 % (50 samples, 0.505 s) match")
     view.search("/(/")
     equal("bad regex", view.text("matched"), "not a regular expression, or too costly")
-    view.search("/(a+)+$/")
-    equal("costly regex", view.text("matched"), "not a regular expression, or too costly")
+    for costly in "/(a+)+$/", "/" + "[a-z]*" * 9 + "0/", "/" + "a?" * 30 + "a" * 30 + "/", "/" + "(a|b)" * 30 + "/":
+        view.search(costly)
+        equal("costly regex", view.text("matched"), "not a regular expression, or too costly")
+    view.search("/^.*/tree.*[.]py$|^(?:se)?rve\\?$/")
+    equal("another regex", view.text("matched"), "27.0 % (27 samples, 0.273 s) match")
     view.search("nothing of that name")
     equal("no match", view.text("matched"), "0.0 % (0 samples, 0 s) match")
     check("q=nothing" in view.fragment(), "fragment", view.fragment())
@@ -223,6 +226,42 @@ def test_threads(browser):
     )
     view.picture("threads")
     view.check_quiet()
+
+
+def test_waits(browser):
+    """Each reason for a wait has a colour of its own, which a legend names, and none is that of code."""
+    shares = {"sleep": 30, "lock": 20, "I/O": 15, "": 11, "waits for the GIL": 10, "child process": 6}
+    shares.update({"waits for a CPU": 5, "system call": 2, "GC": 1})
+    for dark in False, True:
+        view = View(browser, "waits", dark=dark)
+        width, fills, until = view.box()[2], {}, 0
+        for name, share in shares.items():
+            until += share
+            x = int(until * width / 100) - 3
+            fills[name] = tuple(
+                view.page.run(
+                    "[...document.getElementById('canvas').getContext('2d')"
+                    ".getImageData(%d, %d, 1, 1).data.slice(0, 3)]" % (x, 3 * ROW + 2)
+                )
+            )
+        equal("different colours", len(set(fills.values())), len(fills))
+        text = (0xF6, 0xF6, 0xFA) if dark else (0x11, 0x11, 0x14)
+        for name, fill in fills.items():
+            check(contrast(fill, text) >= 4.5, name, fill, "contrast %.1f" % contrast(fill, text))
+        for name, color in view.page.run(
+            """[...document.querySelectorAll("#reasons i")].map(i =>
+            [i.nextSibling.textContent, getComputedStyle(i).backgroundColor.match(/[\\d.]+/g).map(Number)])"""
+        ):
+            near = name in fills and all(abs(a - b) <= 1 for a, b in zip(color, fills[name]))
+            check(near, "legend:", name, color, "and not", fills.get(name))
+        equal("legend", view.text("reasons").count("sleep"), 1)
+        view.picture("waits-dark" if dark else "waits-light")
+        view.choose("color", "self")
+        equal("legend of self time", view.page.run("document.getElementById('reasons').hidden"), True)
+        view.check_quiet()
+    view.check_paper("tables", "functions-body")
+    view = View(browser, "shop")
+    equal("legend without reasons", view.page.run("document.getElementById('reasons').hidden"), True)
 
 
 def test_hostile(browser):

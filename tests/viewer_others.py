@@ -137,6 +137,7 @@ def test_heatmap_themes(browser):
         !(e.labels?.length || e.getAttribute("aria-label") || e.textContent.trim())).map(e => e.id)"""
     )
     equal("without a label", without, [])
+    Heatmap(browser, "shop", dark=True).check_paper("file", "code")
 
 
 def test_heatmap_small(browser):

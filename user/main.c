@@ -54,6 +54,8 @@ static int open_outputs(struct recording *recording)
 	err = output__open(&recording->report, recording->report_name, NULL);
 	if (err)
 		log_err("cannot write %s: %s", log_shown(recording->report_name), strerror(-err));
+	else if (outputs__have(&recording->outputs, &recording->report))
+		err = -EEXIST;
 	return err;
 }
 
@@ -110,7 +112,7 @@ static void write_snapshot(void *context)
 		 files ? "written" : "printed");
 }
 
-/* What a second Ctrl-C still has to remove; NULL = nothing. */
+/* What a Ctrl-C that nobody else takes still has to remove; NULL = nothing. */
 static const struct recording *unfinished;
 
 /* No temporary file is left behind. Only what is safe in a signal handler. */
@@ -123,7 +125,7 @@ static void clean_up(void)
 	marker__clear_all();
 }
 
-static void quit_on_second_signal(const struct recording *recording)
+static void quit_on_signals(const struct recording *recording)
 {
 	unfinished = recording;
 	quit__on_signals(clean_up);
@@ -167,7 +169,7 @@ static int finish(struct recording *recording, enum session_end end)
 
 	/* While a command runs, the signals are its business. */
 	if (!recording->options->session.command || end == SESSION_END_TARGETS)
-		quit_on_second_signal(recording);
+		quit_on_signals(recording); /* the second one */
 	if (!session__found_python(recording->session))
 		return end == SESSION_END_ERROR ? EXIT_FAILED : refuse_not_python(recording);
 	if (!session__profile(recording->session)->samples) {
@@ -238,9 +240,13 @@ static int record(struct options *options)
 {
 	struct recording recording = {.options = options, .report.fd = -1};
 	enum session_error error;
-	int code = EXIT_FAILED;
+	int err, code = EXIT_FAILED;
 
-	if (!open_outputs(&recording)) {
+	/* Opening a FIFO waits for its reader. */
+	quit_on_signals(&recording);
+	err = open_outputs(&recording);
+	quit__no_more();
+	if (!err) {
 		options->session.gives_samples = outputs__record(&recording.outputs);
 		options->session.no_profile = options->session.gives_samples && options->quiet &&
 					      !outputs__want_profile(&recording.outputs);
@@ -342,6 +348,8 @@ int main(int argc, char **argv)
 	/* A closed pipe or a file size limit is an error of the write, not the end of the program. */
 	survive(SIGPIPE);
 	survive(SIGXFSZ);
+	/* Before there is anything that a snapshot could be taken of. */
+	survive(SIGUSR1);
 	if (options__parse(&options, argc, argv))
 		goto out;
 	log_set_level(options.verbose ? LOG_DBG : LOG_INFO);

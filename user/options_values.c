@@ -27,10 +27,10 @@
 static int parse_decimal(const char *text, char **end, double *out)
 {
 	*out = strtod(text, end);
-	return *end == text + strspn(text, ".0123456789") ? 0 : -EINVAL;
+	return *end > text && *end == text + strspn(text, ".0123456789") ? 0 : -EINVAL;
 }
 
-int parse_duration(const char *text, uint64_t *out_ns)
+static int parse_time(const char *text, double least_s, uint64_t *out_ns)
 {
 	static const struct {
 		const char *unit;
@@ -46,12 +46,17 @@ int parse_duration(const char *text, uint64_t *out_ns)
 
 		if (strcmp(end, units[i].unit))
 			continue;
-		if (!isfinite(seconds) || seconds < 1e-3 || seconds > DURATION_MAX_S)
+		if (!isfinite(seconds) || seconds < least_s || seconds > DURATION_MAX_S)
 			return -EINVAL;
 		*out_ns = seconds * 1e9;
 		return 0;
 	}
 	return -EINVAL;
+}
+
+int parse_duration(const char *text, uint64_t *out_ns)
+{
+	return parse_time(text, 1e-3, out_ns);
 }
 
 int parse_rate(const char *text, uint32_t *out_hz)
@@ -234,11 +239,20 @@ static int64_t parse_fraction(const char **text)
 	return ns;
 }
 
+/* Is there such a day? Others would be taken for one of the next month. */
+static bool is_day(const struct tm *date)
+{
+	struct tm day = {.tm_year = date->tm_year, .tm_mon = date->tm_mon, .tm_mday = date->tm_mday};
+
+	timegm(&day);
+	return day.tm_mon == date->tm_mon && day.tm_mday == date->tm_mday;
+}
+
 static int parse_clock(const char *text, struct report_time *out)
 {
 	struct tm tm = {.tm_isdst = -1};
 	const char *rest = strptime(text, "%Y-%m-%d", &tm);
-	bool has_date = rest && (*rest == 'T' || *rest == ' ');
+	bool has_date = rest && (*rest == 'T' || *rest == ' '), is_a_day = has_date && is_day(&tm);
 	int hour, minute, second = 0, used = 0;
 	int64_t fraction_ns = 0;
 	time_t since_1970;
@@ -264,7 +278,7 @@ static int parse_clock(const char *text, struct report_time *out)
 		return *time ? -EINVAL : 0;
 	}
 	since_1970 = *time == 'Z' ? timegm(&tm) : mktime(&tm);
-	if (since_1970 < 0 || since_1970 >= INT64_MAX / NS)
+	if (!is_a_day || since_1970 < 0 || since_1970 >= INT64_MAX / NS)
 		return -EINVAL;
 	*out = (struct report_time){TIME_AT, since_1970 * NS + fraction_ns};
 	return time[*time == 'Z'] ? -EINVAL : 0;
@@ -276,7 +290,7 @@ int parse_report_time(const char *text, struct report_time *out)
 
 	if (!parse_clock(text, out))
 		return 0;
-	if (strcmp(text, "0") && parse_duration(text, &ns))
+	if (parse_time(text, 0, &ns))
 		return -EINVAL;
 	*out = (struct report_time){TIME_SINCE, (int64_t)ns};
 	return 0;

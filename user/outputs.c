@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,6 +45,16 @@ static struct output *output_of(const struct outputs *outputs, size_t i)
 				       : &outputs->items[i];
 }
 
+static void close_one(struct outputs *outputs, size_t i)
+{
+	if (is_record(outputs, i))
+		record_output__close(&outputs->records[i]);
+	else if (is_replay(outputs, i))
+		replay__close(&outputs->replays[i]);
+	else
+		output__close(&outputs->items[i]);
+}
+
 static int open_one(struct outputs *outputs, const struct name_facts *facts)
 {
 	size_t i = outputs->open;
@@ -59,7 +70,37 @@ static int open_one(struct outputs *outputs, const struct name_facts *facts)
 				      : output__open(&outputs->items[i], name, wanted->writer);
 	if (err)
 		log_err("cannot write %s: %s", log_shown(name), strerror(-err));
+	else if (outputs__have(outputs, output_of(outputs, i)))
+		err = -EEXIST;
+	if (err == -EEXIST)
+		close_one(outputs, i);
 	return err;
+}
+
+bool outputs__have(const struct outputs *outputs, const struct output *other)
+{
+	for (size_t i = 0; i < outputs->open; i++)
+		if (output__is_same(output_of(outputs, i), other)) {
+			log_err("cannot write %s: it is another output, too", log_shown(other->path));
+			return true;
+		}
+	return false;
+}
+
+bool outputs__replace(const struct outputs *outputs, const char *file)
+{
+	struct stat read, there;
+
+	for (size_t i = 0; i < outputs->open; i++) {
+		const char *path = output_of(outputs, i)->final_path;
+
+		if (path && !stat(path, &there) && !stat(file, &read) && there.st_dev == read.st_dev &&
+		    there.st_ino == read.st_ino) {
+			log_err("cannot write %s: it is what is read", log_shown(path));
+			return true;
+		}
+	}
+	return false;
 }
 
 int outputs__open(struct outputs *outputs, const struct options *options, const struct name_facts *facts)
@@ -170,11 +211,13 @@ bool outputs__take_snapshots(const struct outputs *outputs)
 
 static void tell_record(const struct record_output *record)
 {
+	const char *wrote = recorder__error(record->recorder) ? "wrote a part of" : "wrote";
+
 	if (record->written.len > 1)
-		log_info("wrote %s, the last of %zu files%s", log_shown(record->last), record->written.len,
+		log_info("%s %s, the last of %zu files%s", wrote, log_shown(record->last), record->written.len,
 			 record->removed ? ", of which the first are gone by --keep" : "");
 	else if (record->last)
-		log_info("wrote %s%s", log_shown(record->last),
+		log_info("%s %s%s", wrote, log_shown(record->last),
 			 record->output.replaces ? ", in place of the file that was there" : "");
 }
 
@@ -202,14 +245,8 @@ void outputs__unlink_temporary(const struct outputs *outputs)
 
 void outputs__close(struct outputs *outputs)
 {
-	for (size_t i = 0; i < outputs->open; i++) {
-		if (is_record(outputs, i))
-			record_output__close(&outputs->records[i]);
-		else if (is_replay(outputs, i))
-			replay__close(&outputs->replays[i]);
-		else
-			output__close(&outputs->items[i]);
-	}
+	for (size_t i = 0; i < outputs->open; i++)
+		close_one(outputs, i);
 	for (size_t i = 0; outputs->names && i < outputs->options->outputs.len; i++)
 		free(outputs->names[i]);
 	free(outputs->names);

@@ -32,6 +32,9 @@ void outputs__facts(struct name_facts *facts, pid_t pid);
 
 /* 0 or -errno, which has been told. Close in either case. */
 int outputs__open(struct outputs *outputs, const struct options *options, const struct name_facts *facts);
+/* Is that file one of them? It has been told, and so here: does any of them take the place of that one? */
+bool outputs__have(const struct outputs *outputs, const struct output *other);
+bool outputs__replace(const struct outputs *outputs, const char *file);
 /* Is any of them a recording? Is there another one? */
 bool outputs__record(const struct outputs *outputs);
 bool outputs__want_profile(const struct outputs *outputs);

@@ -18,12 +18,22 @@ static void quit(int signal)
 	_exit(128 + signal);
 }
 
-void quit__on_signals(void (*clean_up)(void))
+static void handle_by(void (*handler)(int))
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-	at_quit = clean_up;
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		if (signal(signals[i], quit) == SIG_IGN)
+		if (signal(signals[i], handler) == SIG_IGN)
 			signal(signals[i], SIG_IGN);
+}
+
+void quit__on_signals(void (*clean_up)(void))
+{
+	at_quit = clean_up;
+	handle_by(quit);
+}
+
+void quit__no_more(void)
+{
+	handle_by(SIG_DFL);
 }

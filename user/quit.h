@@ -9,3 +9,5 @@
  * safe in a signal handler. Those that are ignored stay so.
  */
 void quit__on_signals(void (*clean_up)(void));
+/* ... and from now on they do what they did before. */
+void quit__no_more(void);

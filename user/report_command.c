@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -119,10 +120,26 @@ int report_command__read(struct record_sum *sum, const char *name, const char **
 	return err;
 }
 
-static void read_file(struct reading *reading, const char *name)
+/* The same file, by whatever name. */
+static bool is_same(const char *name, const char *other)
 {
+	struct stat a, b;
+
+	if (!strcmp(name, other))
+		return true;
+	return !stat(name, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static void read_file(struct reading *reading, size_t number)
+{
+	const char *const *names = reading->options->reading.files.items, *name = names[number];
 	const char *fault = NULL;
 
+	for (size_t i = 0; i < number; i++)
+		if (is_same(names[i], name)) {
+			log_warn("%s: it is named twice, and counts once", log_shown(name));
+			return;
+		}
 	reading->failed |= report_command__read(&reading->sum, name, &fault) != 0;
 }
 
@@ -328,6 +345,8 @@ int report_command__run(const struct options *options)
 	unfinished = &reading.outputs;
 	quit__on_signals(clean_up);
 	err = record_sum__init(&reading.sum) ?: outputs__open(&reading.outputs, options, &facts);
+	for (size_t i = 0; i < wanted->files.len && !err; i++)
+		err = outputs__replace(&reading.outputs, wanted->files.items[i]) ? -EEXIST : 0;
 	reading.sum.filter = wanted->filter;
 	reading.sum.apart_is_set = wanted->apart_is_set;
 	reading.sum.apart = wanted->apart;
@@ -335,7 +354,7 @@ int report_command__run(const struct options *options)
 	reading.sum.begin = begin;
 	reading.sum.context = &reading;
 	for (size_t i = 0; i < wanted->files.len && !err; i++)
-		read_file(&reading, wanted->files.items[i]);
+		read_file(&reading, i);
 	if (!err)
 		code = finish(&reading);
 	unfinished = NULL;

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_CHILDREN 64
+#define MAX_CHILDREN 80
 #define MAX_FOLDERS  32
 
 static struct child *children[MAX_CHILDREN];

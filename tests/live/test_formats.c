@@ -63,7 +63,7 @@ static const char *report_and_read(const char *folder, const char *name)
 /* Those of a recording, too. */
 LIVE_TEST(formats, made_profiles)
 {
-	static const char *const names[] = {"tiny", "shop", "threads", "hostile", "3000"};
+	static const char *const names[] = {"tiny", "shop", "threads", "waits", "hostile", "3000"};
 	const char *folder = scratch_folder(""), *want, *got;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -157,7 +157,7 @@ LIVE_TEST(formats, of_a_process)
 	again = report_and_read(folder, "x");
 	check(!strcmp(word, again), "%s, and of the recording %s", word, again);
 	word = read_text(paths[5]);
-	check(strstr(word, "\"engine\": \"bpf\", \"end\": \"duration over\", \"start\": \"2") &&
+	check(strstr(word, "\"engine\": \"bpf\", \"mode\": \"cpu\", \"end\": \"duration over\", \"start\": \"2") &&
 		      strstr(word, "\"rate_hz\": 499"),
 	      "metadata: %.600s", word);
 	check(strstr(word, "\"kind\":\"process\"") && strstr(word, "\"kind\":\"thread\""), "no roots: %.600s",
@@ -292,6 +292,7 @@ VIEWER_TEST(labels, "shop")
 VIEWER_TEST(one, "tiny")
 VIEWER_TEST(deep, "deep")
 VIEWER_TEST(threads, "threads")
+VIEWER_TEST(waits, "waits", "shop")
 VIEWER_TEST(hostile, "hostile")
 VIEWER_TEST(themes, "hostile")
 VIEWER_TEST(small, "shop", "hostile", "100000")
@@ -341,7 +342,7 @@ LIVE_TEST(formats, diff)
 	check(profiler_run("diff", base)->code == 2, "one recording");
 }
 
-/* What is of other time is no change of it; the engine and the rate are told. */
+/* What is of other time is no change of it; the engine and the rate are told. Formats of time say the same, too. */
 LIVE_TEST(formats, diff_of_modes)
 {
 	static const char *const modes[] = {"cpu", "wall", "offcpu", "cpu", "gil"};
@@ -356,6 +357,7 @@ LIVE_TEST(formats, diff_of_modes)
 				   "-o", paths[i]);
 		check(run->code == 0, "exit code %d", run->code);
 	}
+	report_and_read(folder, "1");
 	for (int i = 1; i < 3; i++) {
 		run = profiler_run("diff", paths[0], paths[i]);
 		check(run->code == 2 && strstr(run->err, "cannot be compared") && !run->out[0], "%s: exit code %d: %s%s",

@@ -55,16 +55,6 @@ static void check_note(const char *text, const char *name, const char *note)
 	check(found && !strncmp(found + 7, note, strlen(note)), "%s: %.200s", name, at);
 }
 
-LIVE_TEST(heatmap, code)
-{
-	struct target *target = start(pick("3.15", "debian"), "spin.py");
-	const char *text = heatmap_of(target);
-
-	check_note(text, target->file, "null");
-	check_code(text, "\"    while True: sum(range(200))  # HOT\"", true);
-	check_code(text, "\"def middle():\"", true);
-}
-
 /* A file in the folder of the target's program, as it names it. */
 static const char *beside(const struct target *target, const char *name)
 {
@@ -73,6 +63,17 @@ static const char *beside(const struct target *target, const char *name)
 	snprintf(path, sizeof(path), "%.*s%s", (int)(strrchr(target->file, '/') + 1 - target->file),
 		 target->file, name);
 	return path;
+}
+
+/* Of a file whose name has a byte that is no UTF-8, too. */
+LIVE_TEST(heatmap, code)
+{
+	struct target *target = start(pick("3.15", "debian"), "spin.py", .rename = "b\377d.py");
+	const char *text = heatmap_of(target);
+
+	check_note(text, beside(target, "b\\\\xffd.py"), "null");
+	check_code(text, "\"    while True: sum(range(200))  # HOT\"", true);
+	check_code(text, "\"def middle():\"", true);
 }
 
 /* Its own files are there; those of others are not, whatever it calls its code. */
@@ -127,7 +128,7 @@ LIVE_TEST(heatmap, hostile_names)
 	check_code(text, "\"codes = [compile(code, name, 'exec') for name in names]\"", true);
 }
 
-/* Of a command that is over there is code, too; and what was written since is said to be. */
+/* Of a command that is over there is code, too; and what came there since is said to be, however old it is. */
 LIVE_TEST(heatmap, of_a_command)
 {
 	const char *folder = scratch_folder("");
@@ -136,11 +137,13 @@ LIVE_TEST(heatmap, of_a_command)
 	const char *text;
 
 	snprintf(program, sizeof(program), "%s/brief.py", folder);
-	write_file(program, "import time\n"
+	write_file(program, "import os, time\n"
 			    "def work():\n"
 			    "    for i in range(8000000): pass\n"
 			    "time.sleep(0.1)\n"
-			    "open(__file__, 'a').write('# more\\n')\n"
+			    "open(__file__ + '~', 'w').write(open(__file__).read() + '# more\\n')\n"
+			    "os.utime(__file__ + '~', (1e9, 1e9))\n"
+			    "os.replace(__file__ + '~', __file__)\n"
 			    "work()\n");
 	snprintf(page, sizeof(page), "%s/x.heatmap.html", folder);
 	run = profiler_run("-r", "499", "-q", "-o", page, "--", "python3", program);

@@ -6,6 +6,8 @@
 #include "harness.h"
 
 #include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +56,59 @@ LIVE_TEST(outputs, paths)
 	write_file(path, "");
 	strcat(path, "/x.collapsed");
 	check_path_refused(profiler_run("-p", pid_text, "-d", "5", "-o", path), path, "Not a directory");
+}
+
+static bool is_there(const char *folder, const char *pattern)
+{
+	char path[CHILD_PATH];
+	glob_t found;
+	bool any;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, pattern);
+	any = !glob(path, GLOB_PERIOD, NULL, &found);
+	if (any)
+		globfree(&found);
+	return any;
+}
+
+/* The second one would take the place of the first. */
+LIVE_TEST(outputs, named_twice)
+{
+	static const char *const names[] = {"x.pbp", "x.gecko.json", "x.json", "report"};
+	const char *folder = scratch_folder("");
+	char one[CHILD_PATH], other[CHILD_PATH];
+
+	start_spin();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(one, sizeof(one), "%s/%s", folder, names[i]);
+		snprintf(other, sizeof(other), "%s/./%s", folder, names[i]);
+		check_path_refused(profiler_run("-p", pid_text, "-d", "5", "-o", one,
+						strcmp(names[i], "report") ? "-o" : "--report", other),
+				   other, "another output");
+	}
+	check(!is_there(folder, "*x*") && !is_there(folder, "*report*"), "a file is left");
+}
+
+/* Ctrl-C while a FIFO has no reader yet: nothing half made is left. */
+LIVE_TEST(outputs, stopped_at_a_fifo)
+{
+	const char *folder = scratch_folder("");
+	char page[CHILD_PATH], fifo[CHILD_PATH];
+	struct child *child;
+
+	start_spin();
+	snprintf(page, sizeof(page), "%s/x.html", folder);
+	snprintf(fifo, sizeof(fifo), "%s/fifo", folder);
+	check(!mkfifo(fifo, 0600), "mkfifo");
+	child = profiler("-p", pid_text, "-o", page, "-o", fifo);
+	for (int i = 0; i < 300 && !is_there(folder, ".x.html.*"); i++)
+		pause_for(0.1);
+	check(is_there(folder, ".x.html.*"), "it does not begin: %s", child__err(child));
+	kill(child->pid, SIGUSR1); /* there is nothing yet */
+	pause_for(0.1);
+	kill(child->pid, SIGINT);
+	check(child__wait(child, 30) && child__code(child) == 128 + SIGINT, "it goes on, or ended before");
+	check(!is_there(folder, "*x.html*"), "a file is left");
 }
 
 LIVE_TEST(outputs, several_and_stdout)

@@ -116,6 +116,10 @@ static void check_as_profile(const char *engine)
 	check(strstr(run->out, "self%") && strstr(run->out, "work"), "no table: %s", run->out);
 	check_same(want, got);
 
+	/* What is read stays. */
+	run = report_of(file, "-q", "-o", file);
+	check(run->code == FAILED && strstr(run->err, "it is what is read"), "(%d) %s", run->code, run->err);
+
 	/* A recording of a recording is the same one. */
 	run = report_of(file, "-q", "-o", path_of(folder, "z.pbp"));
 	check(run->code == WRITTEN, "%s", run->err);
@@ -243,6 +247,9 @@ LIVE_TEST(record, killed)
 	check(run->code == PARTIAL && strstr(run->err, "it was cut off"), "exit code %d: %s", run->code,
 	      run->err);
 	check(strstr(read_text(got), "\"end\": \"the recording was cut off\""), "%.400s", read_text(got));
+	run = report_of(file, "-o", got, "-q");
+	check(run->code == PARTIAL && strstr(read_text(got), "\"cpu_s\": null"), "of a second of CPU time: %.400s",
+	      read_text(got));
 }
 
 /* Each by itself, the last ones only, and none in place of another. */
@@ -252,6 +259,7 @@ LIVE_TEST(record, rotated)
 		   *there = path_of(folder, "x.0001.pbp");
 	const char *files[8] = {"report"};
 	struct run *run;
+	double taken;
 	glob_t found;
 	size_t count;
 
@@ -272,6 +280,11 @@ LIVE_TEST(record, rotated)
 	run = profiler__finish(profiler__start(files), NULL);
 	check(run->code == WRITTEN && strstr(run->out, "spin.py"), "both: %d: %s%s", run->code, run->out,
 	      run->err);
+	taken = number_before(run->err, " taken");
+	files[count] = files[1];
+	run = profiler__finish(profiler__start(files), NULL);
+	check(run->code == WRITTEN && strstr(run->err, "counts once") && number_before(run->err, " taken") == taken,
+	      "named twice: %d: %s", run->code, run->err);
 	globfree(&found);
 }
 
@@ -337,6 +350,7 @@ LIVE_TEST(record, report_is_stopped)
 LIVE_TEST(record, refused)
 {
 	const char *folder = scratch_folder(""), *file = path_of(folder, "x.pbp");
+	struct child *reader;
 	struct run *run;
 
 	write_file(file, "no recording, but a text that is longer than its head");
@@ -349,4 +363,12 @@ LIVE_TEST(record, refused)
 	start_program("spin.py");
 	run = profiler_run("-p", pid_text, "-d", "0.3", "-q", "-o", "/dev/full", "--format", "pbp");
 	check(run->code == FAILED && strstr(run->err, "No space"), "%d: %s", run->code, run->err);
+	/* A reader that goes away has but a part. */
+	check(!mkfifo(path_of(folder, "fifo"), 0600), "mkfifo");
+	reader = child__start(&(struct child_config){
+		.argv = (const char *const[]){"head", "-c", "8", path_of(folder, "fifo"), NULL}});
+	run = profiler_run("-p", pid_text, "-d", "2.2", "-q", "-o", path_of(folder, "fifo"), "--format", "pbp");
+	check(child__wait(reader, 30), "head does not end");
+	check(run->code == FAILED && strstr(run->err, "Broken pipe") && strstr(run->err, "wrote a part of "), "%d: %s",
+	      run->code, run->err);
 }

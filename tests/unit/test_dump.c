@@ -293,6 +293,7 @@ Test(dump, hostile_names)
 	write_json();
 	for (size_t at = 0; at + 1 < buf.len; at++)
 		cr_assert((unsigned char)buf.data[at] >= 0x20 || buf.data[at] == '\n');
+	cr_expect(strstr(buf.data, "\"file\": \"a\\\\x1b[31m") && strstr(buf.data, "\\\\xff"), "%s", buf.data);
 }
 
 Test(dump, json_strings)

@@ -152,6 +152,11 @@ Test(formats, golden_threads)
 	check_all("threads", GROUP_LINE);
 }
 
+Test(formats, golden_waits)
+{
+	check_all("waits", GROUP_LINE);
+}
+
 Test(formats, golden_hostile)
 {
 	check_all("hostile", GROUP_LINE);
@@ -167,7 +172,7 @@ Test(formats, empty)
 
 Test(formats, json_is_valid)
 {
-	static const char *const names[] = {"tiny", "shop", "threads", "hostile", "500"};
+	static const char *const names[] = {"tiny", "shop", "threads", "waits", "hostile", "500"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		close_profile();

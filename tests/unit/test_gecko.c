@@ -77,8 +77,11 @@ Test(gecko, threads_and_times)
 	take(&first, 3, g, 0, MS);
 	take(&first, 1, f, 0, MS);
 	take(&main, 8, f, 0, MS);
+	profile.duration_ns = 8 * MS;
 	write_file();
 	expect("{\"name\":\"main\",\"processName\":\"app\",\"pid\":\"12\",\"tid\":12,\"isMainThread\":true");
+	/* What is at the end is not shown. */
+	expect("\"profilingEndTime\":8.000001");
 	expect("\"stack\":[1,2],\n\"time\":[1,3],\n\"weight\":[1,1]");
 	expect("{\"name\":\"worker\",\"processName\":\"app\",\"pid\":\"12\",\"tid\":7,\"isMainThread\":"
 	       "false");

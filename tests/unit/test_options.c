@@ -583,12 +583,17 @@ static void expect_time(const char *text, int kind, double seconds)
 Test(options, report_times)
 {
 	static const char *const bad[] = {"",	    "-5",      "5x",	  "25:00",    "12:60", "12:00:61x",
-					  "12:5:",  "2026-11", "2026-11-30", "12:00Zx", "noon",  "12:00:00.5.5"};
+					  "12:5:",  "2026-11", "2026-11-30", "12:00Zx", "noon",  "12:00:00.5.5",
+					  "s", ".", "0x", "-0", "2026-02-30T10:00", "2026-04-31T10:00Z"};
 	struct report_time time;
 
 	setenv("TZ", "UTC-2", 1);
 	tzset();
 	expect_time("0", TIME_SINCE, 0);
+	expect_time("0s", TIME_SINCE, 0);
+	expect_time("0.0", TIME_SINCE, 0);
+	expect_time("0.0004", TIME_SINCE, 0.0004);
+	expect_time("0:00", TIME_OF_DAY, 0);
 	expect_time("12.5", TIME_SINCE, 12.5);
 	expect_time("2m", TIME_SINCE, 120);
 	expect_time("13:05", TIME_OF_DAY, 13 * 3600 + 5 * 60);

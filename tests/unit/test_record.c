@@ -237,6 +237,23 @@ Test(record, added_up)
 	cr_expect(!sum.cut_off);
 }
 
+/* A run that is whole lasted as long as it says, and others as long as they have samples. */
+Test(record, duration)
+{
+	start((struct record_apart){0});
+	give(1, &threads[0], "main", NULL, 0);
+	give(7, &threads[0], "main", NULL, 0);
+	flush(5);
+	end();
+	for (int cut = 0; cut < 2; cut++) {
+		reopen_sum();
+		cr_assert_eq(add(file.len - cut), 0);
+		record_sum__finish(&sum);
+		cr_expect_eq(sum.profile.duration_ns, (cut ? 7 : 5) * PERIOD, "%llu",
+			     (unsigned long long)sum.profile.duration_ns);
+	}
+}
+
 Test(record, told_apart)
 {
 	record_some();
@@ -275,6 +292,34 @@ Test(record, in_part)
 		sum.filter = cases[i].filter;
 		cr_assert_eq(add(file.len), 0);
 		cr_expect_str_eq(summed(), cases[i].want, "%zu: %s", i, sorted(&sum.profile));
+	}
+}
+
+/* What was taken just before the start is of the part that begins there. */
+Test(record, part_from_the_start)
+{
+	static const struct {
+		struct record_filter filter;
+		uint64_t samples;
+	} cases[] = {
+		{{.has_from = true, .from_ns = 0}, 2},
+		{{.has_to = true, .to_ns = 0}, 0},
+		{{.has_to = true, .to_ns = 1}, 1},
+		{{.has_from = true, .from_ns = 1}, 1},
+	};
+
+	start((struct record_apart){0});
+	give(-0.2, &threads[0], "main", NULL, 0);
+	give(1, &threads[0], "main", NULL, 0);
+	flush(2);
+	end();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		reopen_sum();
+		sum.filter = cases[i].filter;
+		cr_assert_eq(add(file.len), 0);
+		record_sum__finish(&sum);
+		cr_expect_eq(sum.profile.samples, cases[i].samples, "%zu: %llu", i,
+			     (unsigned long long)sum.profile.samples);
 	}
 }
 

@@ -173,6 +173,21 @@ Test(str, two_bytes)
 	expect_text(2, (uint16_t[]){0}, 1, "\\x00");
 }
 
+/* A file's name, as the file system has it; what is no byte of one stays as above. */
+Test(str, bytes_of_file_names)
+{
+	const uint16_t two[] = {'b', 0xdcff, 'd', 0xdcc3, 0xdca9, 0xdc7f, 0xdd00, 0x20ac, 0};
+	const uint32_t four[] = {0x1f600, 0xdc80, 0xd800};
+	struct buf buf = {0};
+
+	py_str__to_bytes(2, (const uint8_t *)two, ARRAY_SIZE(two), &buf);
+	buf__addc(&buf, '|');
+	py_str__to_bytes(4, (const uint8_t *)four, ARRAY_SIZE(four), &buf);
+	buf__addc(&buf, '\0');
+	cr_expect_str_eq(buf.data, "b\xff" "d\xc3\xa9\\udc7f\\udd00€\\x00|😀\x80\\ud800");
+	buf__free(&buf);
+}
+
 Test(str, four_bytes)
 {
 	expect_text(4, (uint32_t[]){'a', 0xe9, 0x20ac, 0x10000, 0x1f600, 0x10ffff}, 6,

@@ -18,6 +18,9 @@ static void check_path(const char *path, const char *want)
 Test(writer, by_name)
 {
 	cr_assert_eq(writer__by_name("collapsed"), &collapsed_writer);
+	cr_assert_eq(writer__by_name("html"), &flamegraph_writer);
+	cr_assert_eq(writer__by_name("pb.gz"), &pprof_writer);
+	cr_assert_null(writer__by_name(".html"));
 	cr_assert_null(writer__by_name("collapse"));
 	cr_assert_null(writer__by_name("collapsedx"));
 	cr_assert_null(writer__by_name(""));

@@ -332,7 +332,7 @@ static int fold_branch(struct copy *copy, uint32_t id)
 		return 0;
 	}
 	if (!*fold)
-		*fold = add_node(copy->view, special_frame(copy, "[pruned]"), copy->nodes[parent], 0);
+		*fold = add_node(copy->view, special_frame(copy, VIEW_PRUNED), copy->nodes[parent], 0);
 	if (!*fold)
 		return -ENOMEM;
 	trie__add(&copy->view->trie, *fold, copy->source->totals[id]);

@@ -8,6 +8,8 @@
 
 #include "agg/profile.h"
 
+#define VIEW_PRUNED "[pruned]"
+
 /* How often the name and the file of a frame stand in a file. */
 enum view_texts {
 	TEXTS_ONCE,	 /* each text */

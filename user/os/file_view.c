@@ -10,10 +10,12 @@
 #include "os/file_view.h"
 
 #include "base/clock.h"
+#include "base/util.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -192,17 +194,56 @@ struct area {
 	char text[FILES_BYTES_MAX];
 };
 
+/* Where an open folder is. */
+static bool find_folder(int fd, char path[PATH_MAX])
+{
+	char link[64];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, path, PATH_MAX - 1);
+	path[len < 0 ? 0 : len] = '\0';
+	return len > 0;
+}
+
+/* "../lib/x.py", as in a path of modules: out of the working folder, by way of the root, and not farther than that. */
+static bool name_from_root(const struct file_view *view, const char *path, char name[PATH_MAX])
+{
+	char root[PATH_MAX], cwd[PATH_MAX], *last;
+	size_t len;
+
+	if (!find_folder(view->root, root) || !find_folder(view->cwd, cwd))
+		return false;
+	len = strcmp(root, "/") ? strlen(root) : 0;
+	if (strncmp(cwd, root, len) || cwd[len] != '/')
+		return false;
+	for (; !strncmp(path, "../", 3); path += 3) {
+		last = strrchr(cwd + len, '/');
+		if (!last || !last[1])
+			return false;
+		*last = '\0';
+	}
+	return snprintf(name, PATH_MAX, "%s/%s", cwd + len, path) < PATH_MAX;
+}
+
+static int open_confined(int folder, const char *path, uint64_t resolve)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS | resolve};
+	int place = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
+
+	return place < 0 ? -errno : place;
+}
+
 /* The place that the name leads to; -errno. */
 static int find_place(const struct file_view *view, const char *path)
 {
-	bool absolute = *path == '/';
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_NO_MAGICLINKS | (absolute ? RESOLVE_IN_ROOT : RESOLVE_BENEATH),
-	};
-	int place = (int)syscall(SYS_openat2, absolute ? view->root : view->cwd, path, &how, sizeof(how));
+	char name[PATH_MAX];
 
-	return place < 0 ? -errno : place;
+	if (*path == '/')
+		return open_confined(view->root, path, RESOLVE_IN_ROOT);
+	if (!strncmp(path, "../", 3))
+		return name_from_root(view, path, name) ? open_confined(view->root, name, RESOLVE_IN_ROOT) : -EXDEV;
+	return open_confined(view->cwd, path, RESOLVE_BENEATH);
 }
 
 static enum file_fault fault_of(int err)
@@ -240,6 +281,11 @@ static enum file_fault judge(int place, const struct stat *stat, size_t room)
 	return stat->st_size > FILE_BYTES_MAX || (size_t)stat->st_size > room ? FILE_TOO_LARGE : FILE_READ;
 }
 
+static int64_t ns_of(const struct timespec *time)
+{
+	return time->tv_sec * 1000000000ll + time->tv_nsec;
+}
+
 static enum file_fault read_file(const struct file_view *view, const char *path, struct area *area, size_t i)
 {
 	int place = find_place(view, path), fd;
@@ -256,7 +302,7 @@ static enum file_fault read_file(const struct file_view *view, const char *path,
 		fault = fault_of(errno);
 	if (fault == FILE_READ) {
 		area->results[i].at = area->used;
-		area->results[i].changed_ns = stat.st_mtim.tv_sec * 1000000000ll + stat.st_mtim.tv_nsec;
+		area->results[i].changed_ns = max_i64(ns_of(&stat.st_mtim), ns_of(&stat.st_ctim));
 		area->results[i].device = stat.st_dev;
 		area->results[i].inode = stat.st_ino;
 		fault = read_all(fd, area->text + area->used, stat.st_size, &area->results[i].len);

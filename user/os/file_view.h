@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Files as another process sees them, read by the names that it gives: absolute ones below its root, others
- * below its working directory, with the rights that it has. Names are hostile, and so may the file systems
- * be: no link or ".." leads out of the folder; nothing but a regular file of bounded size is opened, so no
+ * below its working directory, or "../" above it, with the rights that it has. Names are hostile, and so may the
+ * file systems be: no link leads out of the folder, and no ".." out of the root; nothing but a regular file of bounded size is opened, so no
  * FIFO or device notices; and a process of our own does it, as the target's user, without our capabilities,
  * which is given up if it is kept waiting. What the target itself could not read does not come out.
  */
@@ -44,7 +44,7 @@ struct file_read {
 	enum file_fault fault;
 	char *text; /* owned by the caller then; NULL if it is empty or there is a fault */
 	size_t len;
-	int64_t changed_ns; /* when its contents were, since 1970 */
+	int64_t changed_ns; /* when its contents were, or it came there, since 1970 */
 	uint64_t device, inode;
 };
 

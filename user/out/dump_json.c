@@ -5,6 +5,7 @@
 #include "out/dump_writer.h"
 
 #include "base/json.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 
@@ -31,10 +32,32 @@ static void add_key(struct buf *buf, const char *key)
 	buf__addf(buf, "\"%s\": ", key);
 }
 
+static bool is_utf8(const char *text, size_t len)
+{
+	size_t step = 1;
+	uint32_t code;
+
+	for (size_t at = 0; at < len && step; at += step)
+		step = utf8_decode(text + at, len - at, &code);
+	return step != 0;
+}
+
+/* What JSON cannot hold is escaped as in the other form. */
 static void add_text(struct buf *buf, const struct dump *dump, const char *key, uint32_t text)
 {
+	const char *bytes = strtab__get(dump->strings, text);
+	size_t len = strtab__len(dump->strings, text);
+	struct buf escaped = {0};
+
 	add_key(buf, key);
-	json__string(buf, strtab__get(dump->strings, text), strtab__len(dump->strings, text));
+	if (!is_utf8(bytes, len)) {
+		buf__add_escaped(&escaped, bytes, NULL);
+		bytes = escaped.data ?: "";
+		len = escaped.len;
+	}
+	json__string(buf, bytes, len);
+	buf->err = buf->err ?: escaped.err;
+	buf__free(&escaped);
 	buf__adds(buf, ", ");
 }
 

@@ -6,6 +6,7 @@
  */
 #include "agg/view.h"
 #include "base/json.h"
+#include "base/util.h"
 #include "out/gecko_parts.h"
 #include "out/words.h"
 
@@ -322,6 +323,20 @@ static void add_hottest(struct buf *buf, const struct gecko *gecko, const char *
 	buf__addc(buf, ']');
 }
 
+/* What the viewer shows: what is at the end is beyond it, and some samples are taken while a run ends. */
+static uint64_t end_of_view(const struct gecko *gecko)
+{
+	uint64_t end_ns = gecko->profile->duration_ns;
+
+	for (size_t i = 0; i < gecko->order.len; i++) {
+		const struct gecko_thread *thread = &gecko->threads.items[gecko->order.items[i]];
+		const struct gecko_sample *last = &thread->samples.items[thread->samples.len - 1];
+
+		end_ns = max_u64(end_ns, since_start(gecko, last->time_ns) + 1);
+	}
+	return end_ns;
+}
+
 static void add_meta(struct buf *buf, const struct gecko *gecko)
 {
 	const struct profile *profile = gecko->profile;
@@ -333,7 +348,7 @@ static void add_meta(struct buf *buf, const struct gecko *gecko)
 	buf__adds(buf, ",\"startTime\":");
 	add_ms(buf, profile->start_realtime_ns);
 	buf__adds(buf, ",\"profilingStartTime\":0,\"profilingEndTime\":");
-	add_ms(buf, profile->duration_ns);
+	add_ms(buf, end_of_view(gecko));
 	buf__addf(buf,
 		  ",\"version\":27,\"preprocessedProfileVersion\":%d,\"processType\":0,\"stackwalk\":1,"
 		  "\"debug\":false,\"platform\":\"Linux\",\"oscpu\":\"Linux\",\"abi\":\"x86_64-gcc3\","

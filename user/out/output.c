@@ -207,6 +207,29 @@ int output__open(struct output *out, const char *path, const struct writer *writ
 	return err;
 }
 
+/* The folder that a file is in. */
+static bool stat_folder(const char *path, struct stat *folder)
+{
+	char *name;
+	bool is_there;
+
+	if (asprintf(&name, "%.*s.", directory_len(path), path) < 0)
+		return false;
+	is_there = !stat(name, folder);
+	free(name);
+	return is_there;
+}
+
+bool output__is_same(const struct output *a, const struct output *b)
+{
+	struct stat of_a, of_b;
+
+	return a->final_path && b->final_path &&
+	       !strcmp(a->final_path + directory_len(a->final_path), b->final_path + directory_len(b->final_path)) &&
+	       stat_folder(a->final_path, &of_a) && stat_folder(b->final_path, &of_b) &&
+	       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
 int output__take_name(struct output *out, const char *path)
 {
 	char *name = strdup(path);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * profile.proto of pprof (github.com/google/pprof/proto/profile.proto), gzipped. Two values a sample: their
- * count, and the CPU time in nanoseconds. A location is a line of a function. Processes, threads and
+ * count, and the CPU time in nanoseconds; of time on and off the CPU ("wall") what is of the one and of the other, too;
+ * of other time one value, called after the mode. A location is a line of a function. Processes, threads and
  * containers are labels ("process", "thread", "container"), not frames; "line: approximate" is a label of
  * samples whose innermost line is. The one mapping stands for the command; it says that all has its names, so
  * that no tool looks for symbols in a binary. The metadata is the comment, as JSON.
  */
+#include "base/util.h"
 #include "out/protobuf.h"
 #include "out/words.h"
 #include "out/writer.h"
@@ -50,8 +52,31 @@ enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_FILENAME = 4, FUNCTION_START
 
 static const struct view_size size = {.frame = 40, .stack = 24, .stack_frame = 3, .max = 64u << 20};
 
+/* What the values of a sample are. */
+enum measure { MEASURE_COUNT, MEASURE_ALL, MEASURE_ON_CPU, MEASURE_OFF_CPU };
+
+struct value {
+	const char *type;
+	enum measure measure;
+};
+
+/* The values of a profile; the default is the second one of samples, the first one of time. */
+struct values {
+	const char *mode;
+	struct value items[3];
+};
+
+static const struct values of_samples = {"cpu", {{"samples", MEASURE_COUNT}, {"cpu", MEASURE_ALL}}};
+static const struct values of_time[] = {
+	{"wall", {{"wall", MEASURE_ALL}, {"cpu", MEASURE_ON_CPU}, {"off-cpu", MEASURE_OFF_CPU}}},
+	{"offcpu", {{"off-cpu", MEASURE_ALL}}},
+	{"gil", {{"gil", MEASURE_ALL}}},
+	{NULL, {{"time", MEASURE_ALL}}},
+};
+
 struct encoder {
 	const struct profile *profile;
+	const struct values *values;
 	struct view view;
 	bool *used;		      /* frames of the view that are locations: roots are none */
 	struct strtab *strings;	      /* of the file */
@@ -126,6 +151,36 @@ static void add_root(struct encoder *encoder, const struct frame *frame)
 	add_label(encoder, key, !strncmp(value, key, len) && value[len] == ' ' ? value + len + 1 : value);
 }
 
+/* A wait, and of what does not fit into the file nobody knows. */
+static bool is_known_as(const struct encoder *encoder, const struct view_stacks *stacks, bool wait)
+{
+	bool waits = false;
+
+	for (uint32_t i = 0; i < stacks->depth; i++) {
+		const struct frame *frame = frame_table__get(&encoder->view.frames, stacks->path[i]);
+
+		if (frame->kind == FRAME_SPECIAL &&
+		    !strcmp(strtab__get(encoder->profile->strings, frame->function), VIEW_PRUNED))
+			return false;
+		waits |= frame->wait;
+	}
+	return waits == wait;
+}
+
+static uint64_t measure(const struct encoder *encoder, enum measure measure, const struct view_stacks *stacks)
+{
+	if (measure == MEASURE_COUNT)
+		return profile__value(encoder->profile, stacks->weight);
+	if (measure != MEASURE_ALL && !is_known_as(encoder, stacks, measure == MEASURE_OFF_CPU))
+		return 0;
+	return profile__ns(encoder->profile, stacks->weight);
+}
+
+static bool is_value(const struct encoder *encoder, const struct value *value)
+{
+	return value < encoder->values->items + ARRAY_SIZE(encoder->values->items) && value->type;
+}
+
 static void add_sample(struct encoder *encoder, const struct view_stacks *stacks)
 {
 	const struct frame_table *frames = &encoder->view.frames;
@@ -140,8 +195,8 @@ static void add_sample(struct encoder *encoder, const struct view_stacks *stacks
 		encoder->used[stacks->path[i]] = true;
 	}
 	protobuf__message(&encoder->message, SAMPLE_LOCATION_ID, &encoder->inner);
-	protobuf__varint(&encoder->inner, profile__value(encoder->profile, stacks->weight));
-	protobuf__varint(&encoder->inner, profile__ns(encoder->profile, stacks->weight));
+	for (const struct value *value = encoder->values->items; is_value(encoder, value); value++)
+		protobuf__varint(&encoder->inner, measure(encoder, value->measure, stacks));
 	protobuf__message(&encoder->message, SAMPLE_VALUE, &encoder->inner);
 	for (uint32_t i = 0; i < roots; i++)
 		add_root(encoder, frame_table__get(frames, stacks->path[i]));
@@ -210,19 +265,31 @@ static void add_mapping(struct encoder *encoder)
 	protobuf__message(encoder->out, PROFILE_MAPPING, &encoder->message);
 }
 
+static const struct values *values_of(const struct profile *profile)
+{
+	const struct values *values = of_time;
+
+	if (profile->unit != PROFILE_TIME)
+		return &of_samples;
+	while (values->mode && (!profile->account.mode || strcmp(values->mode, profile->account.mode)))
+		values++;
+	return values;
+}
+
 static void add_profile(struct encoder *encoder)
 {
 	const struct profile *profile = encoder->profile;
-	bool timed = profile->unit == PROFILE_TIME;
+	const struct value *items = encoder->values->items;
 
-	add_value_type(encoder, PROFILE_SAMPLE_TYPE, timed ? "time" : "samples",
-		       timed ? "microseconds" : "count");
-	add_value_type(encoder, PROFILE_SAMPLE_TYPE, timed ? "time" : "cpu", "nanoseconds");
+	for (const struct value *value = items; is_value(encoder, value); value++)
+		add_value_type(encoder, PROFILE_SAMPLE_TYPE, value->type,
+			       value->measure == MEASURE_COUNT ? "count" : "nanoseconds");
 	add_value_type(encoder, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
 	protobuf__number(encoder->out, PROFILE_PERIOD, profile->period_ns);
 	protobuf__number(encoder->out, PROFILE_TIME_NANOS, profile->start_realtime_ns);
 	protobuf__number(encoder->out, PROFILE_DURATION_NANOS, profile->duration_ns);
-	protobuf__number(encoder->out, PROFILE_DEFAULT_SAMPLE_TYPE, literal_id(encoder, timed ? "time" : "cpu"));
+	protobuf__number(encoder->out, PROFILE_DEFAULT_SAMPLE_TYPE,
+			 literal_id(encoder, items[items->measure == MEASURE_COUNT].type));
 	encoder->text.len = 0;
 	words__metadata(&encoder->text, profile, &encoder->view);
 	protobuf__number(encoder->out, PROFILE_COMMENT,
@@ -238,7 +305,7 @@ static void add_profile(struct encoder *encoder)
 
 static int encode(const struct profile *profile, enum group_by group, struct buf *out)
 {
-	struct encoder encoder = {.profile = profile, .out = out};
+	struct encoder encoder = {.profile = profile, .values = values_of(profile), .out = out};
 
 	encoder.err = view__init(&encoder.view, profile, group, &size) ?: strtab__new(&encoder.strings);
 	encoder.used = calloc(encoder.view.frames.frames.len + 1, sizeof(*encoder.used));

@@ -16,9 +16,10 @@
 
 #define NAMES_TRIED 100
 
+/* Who reads stdout may have seen enough. */
 static int complain(const struct record_output *out, int err)
 {
-	if (err && err != -EPIPE)
+	if (err && (err != -EPIPE || out->output.fd != STDOUT_FILENO))
 		log_err("cannot write %s: %s%s", log_shown(out->file), strerror(-err),
 			out->output.written ? "; what is there up to now can be read" : "");
 	return err;

@@ -296,6 +296,9 @@ static int add_sample(struct record_sum *sum, struct record_sample *sample)
 	err = look_at_threads(sum) ?: look_at_stacks(sum);
 	if (err)
 		return err;
+	/* What was taken just before the start is of it. */
+	if (!sample->length_ns)
+		sample->time_ns = max_i64(sample->time_ns, 0);
 	sample->time_ns = (int64_t)((uint64_t)sample->time_ns + (uint64_t)sum->file->since_ns);
 	sum->last_ns = max_u64(sum->last_ns, sample->time_ns > 0 ? (uint64_t)sample->time_ns : 0);
 	if (!is_shown(sum, sample) || !cut(sum, sample))
@@ -419,7 +422,9 @@ void record_sum__finish(struct record_sum *sum)
 	struct profile *profile = &sum->profile;
 	bool is_part =
 		filter->has_from || filter->has_to || filter->pid || filter->thread || filter->function;
-	uint64_t to_ns = max_u64(sum->end_ns, sum->last_ns), from_ns = min_u64(begin_of_part(sum), to_ns);
+	/* Some of a run are taken while it ends. */
+	uint64_t to_ns = sum->cut_off || !sum->end_ns ? max_u64(sum->end_ns, sum->last_ns) : sum->end_ns;
+	uint64_t from_ns = min_u64(begin_of_part(sum), to_ns);
 
 	profile->account = sum->shown;
 	/* What a file that is whole says of all of it is right in any case. */
@@ -437,8 +442,8 @@ void record_sum__finish(struct record_sum *sum)
 	profile->account.lost = sum->read.lost;
 	profile->account.left_out = sum->read.left_out;
 	profile->account.line_unknown = sum->read.line_unknown;
-	/* Of a part it is not known. */
-	if (!is_part)
+	/* Of a part it is not known, nor where the last account is missing. */
+	if (!is_part && !sum->cut_off)
 		profile->account.cpu_ns = sum->read.cpu_ns;
 	if (filter->has_to)
 		to_ns = min_u64((uint64_t)max_i64(filter->to_ns, (int64_t)from_ns), to_ns);

@@ -87,6 +87,7 @@ void words__metadata(struct buf *buf, const struct profile *profile, const struc
 	add_string(buf, "command", profile->command && *profile->command ? profile->command : NULL);
 	add_number(buf, "processes", account->processes);
 	add_string(buf, "engine", account->engine);
+	add_string(buf, "mode", account->mode);
 	add_string(buf, "end", account->end);
 	add_start(buf, profile->start_realtime_ns);
 	buf__addf(buf, ", \"duration_s\": %.6f", (double)profile->duration_ns / 1e9);
@@ -100,7 +101,10 @@ void words__metadata(struct buf *buf, const struct profile *profile, const struc
 	add_account(buf, account);
 	if (view) {
 		add_number(buf, "pruned", profile__value(profile, view->pruned));
-		add_number(buf, "pruned_stacks", view->pruned_stacks);
+		if (view->pruned && !view->pruned_stacks)
+			add_string(buf, "pruned_stacks", NULL);
+		else
+			add_number(buf, "pruned_stacks", view->pruned_stacks);
 	}
 	buf__adds(buf, "}");
 }

@@ -22,7 +22,7 @@ void words__json_name(struct buf *buf, const struct strtab *strings, const struc
 
 /*
  * One JSON object, so that it can stand in a text of another format: program, version, command (of the first
- * process), processes, engine, end, start (RFC 3339), duration_s, cpu_s, rate_hz, period_ns, samples, and
+ * process), processes, engine, mode, end, start (RFC 3339), duration_s, cpu_s, rate_hz, period_ns, samples, and
  * counts of samples by the names of ACCOUNT_COUNTS; pruned and pruned_stacks if it is a view's. What is not
  * known is null. See README, "Files".
  */

@@ -25,10 +25,19 @@ const struct writer *const *writer__all(void)
 	return writers;
 }
 
+static bool has_name(const struct writer *writer, const char *name)
+{
+	bool is = !strcmp(writer->name, name);
+
+	for (const char *const *suffix = writer->suffixes; *suffix && !is; suffix++)
+		is = !strcmp(*suffix + 1, name);
+	return is;
+}
+
 const struct writer *writer__by_name(const char *name)
 {
 	for (const struct writer *const *writer = writers; *writer; writer++)
-		if (!strcmp((*writer)->name, name))
+		if (has_name(*writer, name))
 			return *writer;
 	return NULL;
 }

@@ -23,7 +23,7 @@ struct writer {
 	int (*write)(const struct profile *profile, enum group_by group, struct buf *buf);
 };
 
-/* By --format name, or by the longest matching suffix of a path; NULL when there is none. */
+/* By --format name, or a suffix without its dot; by the longest matching suffix of a path; NULL when there is none. */
 const struct writer *writer__by_name(const char *name);
 const struct writer *writer__by_path(const char *path);
 /* All formats, NULL-terminated, for the help text. */
@@ -66,8 +66,10 @@ struct output {
  * output__close is allowed but not needed.
  */
 int output__open(struct output *out, const char *path, const struct writer *writer);
+/* Would one of the two replace what the other has written? */
+bool output__is_same(const struct output *a, const struct output *b);
 /*
- * The same for a file of a name that nobody has: what writes it fails with -EEXIST if somebody has it then, a
+ * The same as output__open for a file of a name that nobody has: what writes it fails with -EEXIST if somebody has it then, a
  * link that leads nowhere included, and may be asked again when it has got another name in the same folder.
  */
 int output__open_new(struct output *out, const char *path, const struct writer *writer);

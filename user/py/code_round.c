@@ -348,7 +348,7 @@ static uint32_t intern_string(struct round *round, const struct part *part)
 	if (strtab__bytes(round->cache->strings) > PY_NAMES_BYTES_MAX)
 		return strtab__add(round->cache->strings, BEYOND, strlen(BEYOND));
 	if (!py_str__header(&layout, part->bytes, part->want, &info)) {
-		py_str__to_utf8(info.kind, part->bytes + info.data_offset, info.length, &text);
+		py_str__to_bytes(info.kind, part->bytes + info.data_offset, info.length, &text);
 		if (!text.err)
 			id = strtab__add(round->cache->strings, text.data ? text.data : "", text.len);
 	}

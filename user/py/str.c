@@ -67,11 +67,17 @@ static void add_utf8(struct buf *out, uint32_t c)
 	}
 }
 
+/* It stands for a byte of a file's name that could not be decoded. */
+static bool is_byte(uint32_t c)
+{
+	return c >= 0xdc80 && c <= 0xdcff;
+}
+
 static void add_code_point(struct buf *out, uint32_t c)
 {
 	if (c == 0)
 		buf__adds(out, "\\x00");
-	else if (c >= 0xdc80 && c <= 0xdcff)
+	else if (is_byte(c))
 		buf__addf(out, "\\x%02x", c - 0xdc00);
 	else if (c >= 0xd800 && c <= 0xdfff)
 		buf__addf(out, "\\u%04x", c);
@@ -81,7 +87,7 @@ static void add_code_point(struct buf *out, uint32_t c)
 		add_utf8(out, c);
 }
 
-void py_str__to_utf8(uint32_t kind, const uint8_t *data, size_t count, struct buf *out)
+static void add_all(uint32_t kind, const uint8_t *data, size_t count, bool keep_bytes, struct buf *out)
 {
 	/* Nearly all names are ASCII: their runs go in as they are. */
 	for (size_t i = 0; i < count; i++) {
@@ -90,7 +96,23 @@ void py_str__to_utf8(uint32_t kind, const uint8_t *data, size_t count, struct bu
 		while (kind == 1 && i < count && data[i] && data[i] < 0x80)
 			i++;
 		buf__add(out, data + start, i - start);
-		if (i < count)
-			add_code_point(out, load_code_point(kind, data + i * kind));
+		if (i < count) {
+			uint32_t c = load_code_point(kind, data + i * kind);
+
+			if (keep_bytes && is_byte(c))
+				buf__addc(out, (char)(c - 0xdc00));
+			else
+				add_code_point(out, c);
+		}
 	}
+}
+
+void py_str__to_utf8(uint32_t kind, const uint8_t *data, size_t count, struct buf *out)
+{
+	add_all(kind, data, count, false, out);
+}
+
+void py_str__to_bytes(uint32_t kind, const uint8_t *data, size_t count, struct buf *out)
+{
+	add_all(kind, data, count, true, out);
 }

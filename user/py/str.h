@@ -44,3 +44,5 @@ int py_str__header(const struct py_str_layout *layout, const uint8_t *p, size_t 
  * stays as it is.
  */
 void py_str__to_utf8(uint32_t kind, const uint8_t *data, size_t count, struct buf *out);
+/* The same, but the undecodable bytes become what they are, so that the name is the one that the file has. */
+void py_str__to_bytes(uint32_t kind, const uint8_t *data, size_t count, struct buf *out);

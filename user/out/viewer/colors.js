@@ -4,16 +4,34 @@
  * every fill keeps to a lightness: at least 70 % in the light theme, at most 26 % in the dark one.
  */
 
+/* By enum frame_kind: hue and saturation. */
 const KIND_COLORS = {
-	/*
-	 * By enum frame_kind: hue and saturation. Other reasons for a stack, such as waiting, are one line
-	 * more.
-	 */
-	1: [230, 8], /* annotations */
+	1: [230, 8], /* annotations, but for: */
 	2: [215, 22], /* processes */
 	3: [200, 22], /* threads */
 	4: [235, 22], /* containers */
 };
+
+/*
+ * Annotations that are what a thread did instead of running its code, by how they begin: in words, hue,
+ * saturation, and where it is in the range of lightness. What comes first counts.
+ */
+const REASONS = [
+	["[holds the GIL", "holds the GIL", 130, 60, 0.5],
+	["[holder", "holder of the GIL", 85, 45, 1],
+	["[GIL]", "waits for the GIL", 0, 90, 0],
+	["[waits for the GIL]", "waits for the GIL", 0, 90, 0],
+	["[stop-the-world]", "stop-the-world", 345, 60, 0.5],
+	["[lock]", "lock", 268, 75, 0.5],
+	["[I/O: ", "I/O", 212, 90, 0.3],
+	["[sleep]", "sleep", 195, 35, 1],
+	["[child process]", "child process", 170, 60, 0],
+	["[waits for a CPU]", "waits for a CPU", 28, 95, 0.3],
+	["[stopped]", "stopped", 50, 30, 0],
+	["[in the kernel]", "in the kernel", 235, 30, 0.2],
+	["[system call: ", "system call", 235, 30, 0.2],
+	["[GC]", "GC", 60, 85, 0.5],
+].map(([begin, words, ...color]) => ({begin, words, color}));
 
 const THEMES = {
 	light: {
@@ -73,8 +91,19 @@ class Colors {
 				files.set(file, moduleOf(file));
 			return files.get(file);
 		});
+		this.reasonOfFunction = profile.functions.kind.map((kind, fn) =>
+			kind === KIND_NOTE ? REASONS.find(({begin}) => profile.functionName(fn).startsWith(begin)) : undefined);
 		this.fills = new Map();
 		this.hues = this.chooseHues();
+	}
+
+	/* Those that the profile has: [words, fill]. */
+	reasons() {
+		const known = new Map();
+		for (const reason of REASONS)
+			if (this.reasonOfFunction.includes(reason))
+				known.set(reason.words, this.hsl(...reason.color));
+		return [...known];
 	}
 
 	/* By name of a module. Those that take most time get hues of their own, the nearest to their hash. */
@@ -120,7 +149,9 @@ class Colors {
 	}
 
 	moduleFill(fn) {
-		const kind = fn < 0 ? 1 : this.profile.functions.kind[fn];
+		const kind = fn < 0 ? KIND_NOTE : this.profile.functions.kind[fn], reason = this.reasonOfFunction[fn];
+		if (reason)
+			return this.hsl(...reason.color);
 		if (KIND_COLORS[kind])
 			return this.hsl(...KIND_COLORS[kind], 0.5);
 		const module = this.moduleOfFunction[fn];

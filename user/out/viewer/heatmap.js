@@ -10,6 +10,8 @@ const QUIET = 40; /* so many lines without samples are folded ... */
 const CONTEXT = 8; /* ... but for those beside the others */
 
 const data = takeData();
+for (const file of data.files)
+	file.name ||= "[unnamed]";
 const figures = new Figures(data, data.total);
 /* Of all files, the hottest first: {file, line, self, total, fn}; line is negative if it is near. */
 const lines = data.files.flatMap((file, number) => {
@@ -68,11 +70,10 @@ function shortName(name) {
 }
 
 function showIndex() {
-	const text = $("search").value, matches = text ? matcher(text) : () => true;
-	$("search").setAttribute("aria-invalid", matches === null);
-	const test = matches ?? (() => true);
-	const found = data.files.map(file => test(file.name));
-	const fns = data.functions.map(name => test(name));
+	const names = [...data.files.map(file => file.name), ...data.functions], all = names.map(() => true);
+	const matches = $("search").value ? matchAll($("search").value, names) : all;
+	$("search").setAttribute("aria-invalid", !matches);
+	const found = (matches ?? all).slice(0, data.files.length), fns = (matches ?? all).slice(data.files.length);
 	const some = lines.filter(row => row.line && (found[row.file] || fns[row.fn])).slice(0, LINES_MAX);
 	$("lines-body").replaceChildren(...some.map(row =>
 		indexRow(row, `${shortName(data.files[row.file].name)}:${lineName(row.line)}`, data.functions[row.fn],

@@ -90,11 +90,10 @@ function numberOf(text, from, below) {
 
 /* Which functions match; null: all, as nothing is searched. */
 function search(text) {
-	const matches = text && matcher(text);
-	$("search").setAttribute("aria-invalid", matches === null);
-	if (!matches)
+	const texts = text ? matchAll(text, profile.texts) : [];
+	$("search").setAttribute("aria-invalid", !texts);
+	if (!text || !texts)
 		return null;
-	const texts = profile.texts.map(name => matches(name));
 	const {name, file} = profile.functions;
 	return Uint8Array.from(name, (_, fn) => texts[name[fn]] || texts[file[fn]]);
 }
@@ -145,6 +144,7 @@ function showControls() {
 		$(name).setAttribute("aria-pressed", state[name] === "1");
 	$("color").disabled = state.inverted === "1" && !profile.sides;
 	$("legend").hidden = scheme() !== "change";
+	$("reasons").hidden = scheme() !== "module" || !$("reasons").firstChild;
 	$("reset").disabled = state.zoom === "0";
 	if ($("search").value !== state.q)
 		$("search").value = state.q;
@@ -219,6 +219,12 @@ function useTheme() {
 	[...$("legend").querySelectorAll("i")].forEach((box, i) => {
 		box.style.background = colors.changeStep(i - 4);
 	});
+	$("reasons").replaceChildren(...colors.reasons().map(([words, fill]) => {
+		const item = document.createElement("span"), box = document.createElement("i");
+		box.style.background = fill;
+		item.append(box, words);
+		return item;
+	}));
 }
 
 function fillScopes() {

@@ -5,6 +5,7 @@
  */
 
 const KIND_PYTHON = 0;
+const KIND_NOTE = 1;
 const KIND_PROCESS = 2;
 const KIND_THREAD = 3;
 const KIND_CONTAINER = 4;

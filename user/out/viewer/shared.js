@@ -4,7 +4,10 @@
  * text nodes and the canvas only.
  */
 
-const REGEX_NAME_MAX = 500; /* characters of a name that a regular expression sees */
+const REGEX_NAME_MAX = 500; /* characters of a name that a regular expression sees ... */
+const REGEX_NAME_LEAST = 50; /* ... fewer if it repeats much, but no fewer than that */
+const REGEX_STEPS_MAX = 1e8; /* with one name */
+const REGEX_MS_MAX = 1000; /* with all of them */
 
 const $ = id => document.getElementById(id);
 
@@ -57,24 +60,51 @@ function cut(text, length) {
 	return text.length > length ? `${text.slice(0, length / 2)}…${text.slice(-length / 2)}` : text;
 }
 
-/* What a search looks for, as a function of a name; null: no regular expression. */
-function matcher(text) {
-	const regex = /^\/(.+)\/$/.exec(text);
+/*
+ * How much of a name a regular expression may see, since it may stand in a link. Each repetition multiplies the steps
+ * by the length, each choice doubles them, and what repeats either of them may take for ever. 0: it is too costly.
+ */
+function regexReach(source) {
+	const bare = source.replace(/\\./g, "").replace(/\[[^\]]*\]/g, "").replace(/\(\?<?[:=!]/g, "(");
+	if (/[+*}|].*\)[+*{]/.test(bare))
+		return 0;
+	const repeats = bare.match(/[*+{]/g)?.length ?? 0, choices = bare.match(/[?|]/g)?.length ?? 0;
+	let steps = REGEX_STEPS_MAX / 2 ** choices;
+	for (let i = 2; i <= repeats + 1; i++)
+		steps *= i;
+	const reach = Math.min(REGEX_NAME_MAX, Math.floor(steps ** (1 / (repeats + 1))));
+	return reach < REGEX_NAME_LEAST ? 0 : reach;
+}
+
+/* Of each name whether a search finds it; null: no regular expression, or too costly. */
+function matchAll(text, names) {
+	const regex = /^\/(.+)\/$/.exec(text), lower = text.toLowerCase();
 	if (!regex)
-		return name => name.toLowerCase().includes(text.toLowerCase());
-	/* What repeats repetitions or choices may take for ever, and may stand in a link. */
-	if (/[+*}|].*\)[+*{]/.test(regex[1]))
-		return null;
+		return names.map(name => name.toLowerCase().includes(lower));
+	const reach = regexReach(regex[1]), until = performance.now() + REGEX_MS_MAX;
 	try {
-		const compiled = new RegExp(regex[1], "i");
-		return name => compiled.test(name.slice(0, REGEX_NAME_MAX));
+		const compiled = new RegExp(regex[1], "i"), found = [];
+		for (const name of names) {
+			if (!reach || performance.now() > until)
+				return null;
+			found.push(compiled.test(name.slice(0, reach)));
+		}
+		return found;
 	} catch {
 		return null;
 	}
 }
 
+/* On paper all is light. */
+let onPaper = false;
+for (const [name, is] of [["beforeprint", true], ["afterprint", false]])
+	addEventListener(name, () => {
+		onPaper = is;
+		useTheme();
+	});
+
 function theme() {
-	const chosen = $("theme").value;
+	const chosen = onPaper ? "light" : $("theme").value;
 	return chosen !== "auto" ? chosen : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
@@ -100,7 +130,7 @@ function describeRun(figures, kind) {
 	$("summary").textContent = [counted(run.samples, "samples"),
 		`${figures.time(figures.whole)}${figures.unit.name === "samples" ? " of CPU time" : ""}`,
 		run.duration_s && `in ${run.duration_s.toFixed(1)} s`, run.rate_hz && `at ${run.rate_hz} Hz`,
-		run.engine && `${run.engine} engine`, run.start].filter(Boolean).join(" · ");
+		run.mode && run.mode !== "cpu" && `mode ${run.mode}`, run.engine && `${run.engine} engine`, run.start].filter(Boolean).join(" · ");
 	if (run.lost)
 		notes.push(`Not shown, as lost: ${counted(run.lost, "samples")}.`);
 	if (run.truncated)
