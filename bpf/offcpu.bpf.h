@@ -78,8 +78,11 @@ static __always_inline void note_reason(struct pbp_wait *wait, struct task_struc
 	wait->flags = !state					 ? PBP_WAIT_READY
 		      : state & (__TASK_STOPPED | __TASK_TRACED) ? PBP_WAIT_STOPPED
 								 : 0;
-	wait->syscall = number < 0 ? -1 : number;
-	wait->arg = number < 0 ? 0 : regs->di;
+	/* Else it is the one that it was in before. */
+	if (number != PBP_SYSCALL_RESTART || !pbp_syscall_restarts(wait->syscall)) {
+		wait->syscall = number < 0 ? -1 : number;
+		wait->arg = number < 0 ? 0 : regs->di;
+	}
 	wait->duration_ns = wait->ready_ns = wait->extra_ns = 0;
 }
 

@@ -268,6 +268,15 @@ struct pbp_witnesses {
 #define PBP_SYSCALL_NONE    (-1)
 #define PBP_SYSCALL_UNKNOWN (-2) /* by the user side only */
 
+/* restart_syscall: after a stop the kernel goes on with a call that has a time limit, whose arguments are gone. */
+#define PBP_SYSCALL_RESTART 219
+
+/* Is it one of these? poll, nanosleep, futex, clock_nanosleep. */
+static inline int pbp_syscall_restarts(__s32 syscall)
+{
+	return syscall == 7 || syscall == 35 || syscall == 202 || syscall == 230;
+}
+
 /* A time off the CPU of one thread. */
 struct pbp_wait {
 	__u32 type;

@@ -39,7 +39,25 @@ Test(idle, waits_for_work)
 				     frame("Queue.get", "/lib/python3.12/queue.py"),
 				     frame("work", "/srv/app.py")};
 
+	struct idle_frame manager[] = {
+		frame("_PollLikeSelector.select", "/usr/lib/python3.13/selectors.py"),
+		frame("wait", "/usr/lib/python3.13/multiprocessing/connection.py"),
+		frame("_ExecutorManagerThread.wait_result_broken_or_wakeup",
+		      "/usr/lib/python3.13/concurrent/futures/process.py"),
+		frame("_ExecutorManagerThread.run", "/usr/lib/python3.13/concurrent/futures/process.py")};
+	struct idle_frame feeder[] = {
+		frame("Condition.wait", "/src/cpython/Lib/threading.py"),
+		frame("Queue._feed", "/src/cpython/Lib/multiprocessing/queues.py")};
+	struct idle_frame results[] = {
+		frame("Connection._recv", "/usr/lib/python3.8/multiprocessing/connection.py"),
+		frame("Connection._recv_bytes", "/usr/lib/python3.8/multiprocessing/connection.py"),
+		frame("_ConnectionBase.recv", "/usr/lib/python3.8/multiprocessing/connection.py"),
+		frame("Pool._handle_results", "/usr/lib/python3.8/multiprocessing/pool.py")};
+
 	cr_expect(idle__is(strings, pool, 1));
+	cr_expect(idle__is(strings, manager, 4));
+	cr_expect(idle__is(strings, feeder, 2));
+	cr_expect(idle__is(strings, results, 4));
 	cr_expect(idle__is(strings, loop, 2));
 	cr_expect(idle__is(strings, queue, 3));
 }
@@ -51,11 +69,17 @@ Test(idle, is_kept_waiting)
 	struct idle_frame works[] = {frame("load", "/srv/app.py"),
 				     frame("_worker", "/usr/lib/python3.13/concurrent/futures/thread.py")};
 	struct idle_frame names[] = {frame("get", "/srv/myqueue.py"), frame("budget", "/usr/lib/queue.py")};
+	struct idle_frame own[] = {frame("Jobs.get", "/srv/python/queue.py")};
+	struct idle_frame called[] = {
+		frame("Handle._run", "/usr/lib/python3.13/asyncio/events.py"),
+		frame("BaseEventLoop._run_once", "/usr/lib/python3.13/asyncio/base_events.py")};
 
 	cr_expect_not(idle__is(strings, other, 1));
 	cr_expect_not(idle__is(strings, works, 2));
 	cr_expect_not(idle__is(strings, names, 2));
 	cr_expect_not(idle__is(strings, works, 0));
+	cr_expect_not(idle__is(strings, own, 1), "a file of the program's own");
+	cr_expect_not(idle__is(strings, called, 2), "a function in C that the loop has called");
 	cr_expect(idle__may_be(WAIT_LOCK) && idle__may_be(WAIT_IO) && idle__may_be(WAIT_SLEEP));
 	cr_expect_not(idle__may_be(WAIT_GIL) || idle__may_be(WAIT_READY) || idle__may_be(WAIT_NONE));
 }
@@ -72,13 +96,17 @@ static void expect_text(int64_t syscall, const char *want)
 Test(wait, names)
 {
 	expect_text(SYS_clock_nanosleep, "[sleep]");
+	expect_text(SYS_rt_sigtimedwait, "[sleep]");
 	expect_text(SYS_futex, "[lock]");
+	expect_text(SYS_flock, "[lock]");
+	expect_text(SYS_fcntl, "[lock]");
 	expect_text(SYS_pselect6, "[I/O: pselect6]");
 	cr_expect_eq(wait_reason_of(SYS_pselect6, 0), WAIT_SLEEP);
 	cr_expect_eq(wait_reason_of(SYS_select, 0), WAIT_SLEEP);
 	expect_text(SYS_epoll_wait, "[I/O: epoll_wait]");
 	expect_text(SYS_preadv2, "[I/O: preadv2]");
 	expect_text(SYS_wait4, "[child process]");
+	expect_text(SYS_vfork, "[child process]");
 	expect_text(SYS_madvise, "[system call: madvise]");
 	expect_text(1000, "[system call: 1000]");
 	expect_text(100000, "[system call: unknown]");

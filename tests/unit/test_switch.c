@@ -215,6 +215,34 @@ Test(switch, reasons)
 	image__free(&image);
 }
 
+/* After a stop it goes on under another number. */
+Test(switch, goes_on_after_a_stop)
+{
+	start_waiting();
+	host.registers.orig_ax = PBP_SYSCALL_RESTART;
+	wait_for(MS);
+	cr_expect_eq(sent.wait.syscall, PBP_SYSCALL_RESTART, "it is not known what it was");
+	host.registers = (struct pt_regs){.orig_ax = SYSCALL_FUTEX, .di = 0xabc0};
+	wait_for(MS);
+	host.task.__state = 4;
+	wait_for(MS);
+	cr_expect(sent.wait.flags & PBP_WAIT_STOPPED);
+	host.task.__state = 1;
+	host.registers = (struct pt_regs){.orig_ax = PBP_SYSCALL_RESTART, .di = 1};
+	for (int i = 0; i < 2; i++) {
+		wait_for(MS);
+		cr_expect_eq(sent.wait.syscall, SYSCALL_FUTEX);
+		cr_expect_eq(sent.wait.arg, 0xabc0);
+		cr_expect_not(sent.wait.flags & PBP_WAIT_STOPPED);
+	}
+	host.registers.orig_ax = SYSCALL_READ;
+	wait_for(MS);
+	host.registers.orig_ax = PBP_SYSCALL_RESTART;
+	wait_for(MS);
+	cr_expect_eq(sent.wait.syscall, PBP_SYSCALL_RESTART, "a read is made anew");
+	image__free(&image);
+}
+
 Test(switch, none_of_ours)
 {
 	struct task_struct other = {.pid = 5000, .tgid = 5000};

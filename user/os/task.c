@@ -22,7 +22,7 @@ int task_probe__open(struct task_probe *probe, pid_t pid, pid_t tid)
 {
 	char path[64], byte;
 
-	*probe = (struct task_probe){.fd = -1};
+	*probe = (struct task_probe){.fd = -1, .pid = pid, .tid = tid};
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
 	probe->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (probe->fd >= 0 && pread(probe->fd, &byte, 1, 0) == 1)
@@ -50,7 +50,29 @@ static struct task_look parse_stat(char *text)
 	return look;
 }
 
-static struct task_look parse_syscall(char *text)
+/*
+ * After a stop a call goes on under another number. There are three kinds of them, and the function that it waits in
+ * tells which: sleeps have none of their own between schedule() and the entry.
+ */
+static int64_t restarted_call(const struct task_probe *probe)
+{
+	char path[64], text[128];
+	ssize_t len = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/wchan", probe->pid, probe->tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		len = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	if (len <= 1) /* "0": not any more, or it is not told */
+		return SYS_restart_syscall;
+	text[len] = '\0';
+	return strstr(text, "futex") ? SYS_futex : strstr(text, "poll") ? SYS_poll : SYS_clock_nanosleep;
+}
+
+static struct task_look parse_syscall(const struct task_probe *probe, char *text)
 {
 	struct task_look look = {.state = TASK_WAITING, .syscall = -1};
 	char *end;
@@ -60,7 +82,9 @@ static struct task_look parse_syscall(char *text)
 		return look;
 	}
 	look.syscall = strtoll(text, &end, 10);
-	if (look.syscall >= 0)
+	if (look.syscall == SYS_restart_syscall)
+		look.syscall = restarted_call(probe);
+	else if (look.syscall >= 0)
 		look.arg = strtoull(end, NULL, 16);
 	return look;
 }
@@ -80,7 +104,7 @@ struct task_look task_probe__look(const struct task_probe *probe)
 		return look;
 	}
 	text[len] = '\0';
-	return probe->is_stat ? parse_stat(text) : parse_syscall(text);
+	return probe->is_stat ? parse_stat(text) : parse_syscall(probe, text);
 }
 
 void task_probe__close(struct task_probe *probe)
@@ -150,7 +174,7 @@ const char *task__syscall_name(int64_t number)
 		NAME(fork), NAME(execve), NAME(exit), NAME(exit_group), NAME(kill), NAME(tgkill),
 		NAME(ptrace), NAME(brk), NAME(mprotect), NAME(mremap), NAME(mlock), NAME(sched_yield),
 		NAME(sched_setaffinity), NAME(membarrier), NAME(getrandom), NAME(process_vm_readv),
-		NAME(perf_event_open), NAME(bpf), NAME(prctl), NAME(seccomp),
+		NAME(perf_event_open), NAME(bpf), NAME(prctl), NAME(seccomp), NAME(restart_syscall),
 /* clang-format on */
 #undef NAME
 	};

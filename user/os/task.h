@@ -27,6 +27,7 @@ struct task_look {
 struct task_probe {
 	int fd;	      /* -1: not open */
 	bool is_stat; /* fallback: the kernel has no /proc/PID/task/TID/syscall */
+	pid_t pid, tid;
 };
 
 /* 0; -ESRCH, -EMFILE, -EACCES, another -errno. */
