@@ -29,6 +29,11 @@ static struct idle_frame frame(const char *function, const char *file)
 				   strtab__add(strings, file, strlen(file))};
 }
 
+static bool waits_for_work(const struct idle_frame *frames, size_t count)
+{
+	return idle__of(strings, frames, count) == IDLE_ALWAYS;
+}
+
 Test(idle, waits_for_work)
 {
 	struct idle_frame pool[] = {frame("_worker", "/usr/lib/python3.13/concurrent/futures/thread.py")};
@@ -54,12 +59,12 @@ Test(idle, waits_for_work)
 		frame("_ConnectionBase.recv", "/usr/lib/python3.8/multiprocessing/connection.py"),
 		frame("Pool._handle_results", "/usr/lib/python3.8/multiprocessing/pool.py")};
 
-	cr_expect(idle__is(strings, pool, 1));
-	cr_expect(idle__is(strings, manager, 4));
-	cr_expect(idle__is(strings, feeder, 2));
-	cr_expect(idle__is(strings, results, 4));
-	cr_expect(idle__is(strings, loop, 2));
-	cr_expect(idle__is(strings, queue, 3));
+	cr_expect(waits_for_work(pool, 1));
+	cr_expect(waits_for_work(manager, 4));
+	cr_expect(waits_for_work(feeder, 2));
+	cr_expect(waits_for_work(results, 4));
+	cr_expect(waits_for_work(loop, 2));
+	cr_expect(waits_for_work(queue, 3));
 }
 
 /* The same names elsewhere, and what a pool's thread calls when it has work. */
@@ -74,14 +79,27 @@ Test(idle, is_kept_waiting)
 		frame("Handle._run", "/usr/lib/python3.13/asyncio/events.py"),
 		frame("BaseEventLoop._run_once", "/usr/lib/python3.13/asyncio/base_events.py")};
 
-	cr_expect_not(idle__is(strings, other, 1));
-	cr_expect_not(idle__is(strings, works, 2));
-	cr_expect_not(idle__is(strings, names, 2));
-	cr_expect_not(idle__is(strings, works, 0));
-	cr_expect_not(idle__is(strings, own, 1), "a file of the program's own");
-	cr_expect_not(idle__is(strings, called, 2), "a function in C that the loop has called");
-	cr_expect(idle__may_be(WAIT_LOCK) && idle__may_be(WAIT_IO) && idle__may_be(WAIT_SLEEP));
-	cr_expect_not(idle__may_be(WAIT_GIL) || idle__may_be(WAIT_READY) || idle__may_be(WAIT_NONE));
+	cr_expect_not(waits_for_work(other, 1));
+	cr_expect_not(waits_for_work(works, 2));
+	cr_expect_not(waits_for_work(names, 2));
+	cr_expect_not(waits_for_work(works, 0));
+	cr_expect_not(waits_for_work(own, 1), "a file of the program's own");
+	cr_expect_not(waits_for_work(called, 2), "a function in C that the loop has called");
+	cr_expect(idle__is(IDLE_ALWAYS, WAIT_LOCK) && idle__is(IDLE_ALWAYS, WAIT_IO) &&
+		  idle__is(IDLE_ALWAYS, WAIT_SLEEP));
+	cr_expect_not(idle__is(IDLE_ALWAYS, WAIT_GIL) || idle__is(IDLE_ALWAYS, WAIT_READY) ||
+		      idle__is(IDLE_ALWAYS, WAIT_NONE) || idle__is(IDLE_NOT, WAIT_LOCK));
+}
+
+/* A ThreadPool's worker waits for its task in C, in the function that calls it. */
+Test(idle, waits_for_a_lock)
+{
+	struct idle_frame worker[] = {frame("worker", "/usr/lib/python3.14/multiprocessing/pool.py"),
+				      frame("Thread.run", "/usr/lib/python3.14/threading.py")};
+
+	cr_expect_eq(idle__of(strings, worker, 2), IDLE_IF_LOCK);
+	cr_expect(idle__is(IDLE_IF_LOCK, WAIT_LOCK));
+	cr_expect_not(idle__is(IDLE_IF_LOCK, WAIT_SLEEP) || idle__is(IDLE_IF_LOCK, WAIT_IO));
 }
 
 static void expect_text(int64_t syscall, const char *want)

@@ -125,8 +125,10 @@ static void expect_the_same_after_a_stop(void (*what)(void), int64_t call)
 
 	begin(what);
 	cr_expect_eq(call_until(call), call);
+	cr_expect_not(task__is_stopped(child, child));
 	kill(child, SIGSTOP);
 	waitpid(child, &status, WUNTRACED);
+	cr_expect(task__is_stopped(child, child));
 	kill(child, SIGCONT);
 	snprintf(path, sizeof(path), "/proc/%d/syscall", child);
 	for (int i = 0; i < 1000 && strncmp(number, "219 ", 4); i++) {
@@ -160,6 +162,7 @@ Test(task, that_is_gone)
 	waitpid(child, NULL, 0);
 	cr_expect_eq(task_probe__look(&probe).state, TASK_GONE);
 	cr_expect_eq(task__look(child, child).state, TASK_GONE);
+	cr_expect_not(task__is_stopped(child, child));
 	task_probe__close(&probe);
 	cr_expect_eq(task_probe__look(&probe).state, TASK_UNKNOWN, "not open");
 	child = 0;

@@ -147,6 +147,26 @@ int task__ran_ns(pid_t pid, pid_t tid, uint64_t *out)
 	return end == text ? -EINVAL : 0;
 }
 
+bool task__is_stopped(pid_t pid, pid_t tid)
+{
+	char path[64], text[512];
+	const char *end = NULL;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len > 0) {
+		text[len] = '\0';
+		end = strrchr(text, ')');
+	}
+	return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+}
+
 const char *task__syscall_name(int64_t number)
 {
 	static const struct {

@@ -16,34 +16,39 @@
 static const struct {
 	const char *function, *file;
 	size_t below;
+	enum idle idle;
 } PLACES[] = {
-	{"_worker", "/concurrent/futures/thread.py", 0},
-	{"wait_result_broken_or_wakeup", "/concurrent/futures/process.py", 2},
-	{"_queue_management_worker", "/concurrent/futures/process.py", 2}, /* to 3.8 */
-	{"get", "/queue.py", 1},
-	{"get", "/multiprocessing/queues.py", 3},
-	{"_feed", "/multiprocessing/queues.py", 1},
-	{"_handle_workers", "/multiprocessing/pool.py", 4},
-	{"_handle_tasks", "/multiprocessing/pool.py", 4},
-	{"_handle_results", "/multiprocessing/pool.py", 4},
-	{"serve_forever", "/multiprocessing/managers.py", 2},
-	{"_run_once", "/asyncio/base_events.py", 2},
-	{"run", "/asyncio/runners.py", 0}, /* loops that are not written in Python */
-	{"serve_forever", "/socketserver.py", 1},
-	{"handle_request", "/socketserver.py", 1},
-	{"accept", "/socket.py", 0},
-	{"poll", "/asyncore.py", 0},
-	{"poll2", "/asyncore.py", 0},
-	{"run", "/gevent/hub.py", 0},
-	{"do_poll", "/eventlet/hubs/poll.py", 0},
-	{"get_events", "/trio/_core/_io_epoll.py", 0},
-	{"doPoll", "/twisted/internet/epollreactor.py", 0},
-	{"poll", "/waitress/wasyncore.py", 0},
-	{"poll2", "/waitress/wasyncore.py", 0},
-	{"handler_thread", "/waitress/task.py", 1},
-	{"wait", "/gunicorn/workers/sync.py", 0},
-	{"run", "/gunicorn/workers/gthread.py", 1},
-	{"sleep", "/gunicorn/arbiter.py", 0},
+	{"_worker", "/concurrent/futures/thread.py", 0, IDLE_ALWAYS},
+	{"wait_result_broken_or_wakeup", "/concurrent/futures/process.py", 2, IDLE_ALWAYS},
+	{"_queue_management_worker", "/concurrent/futures/process.py", 2, IDLE_ALWAYS}, /* to 3.8 */
+	{"get", "/queue.py", 1, IDLE_ALWAYS},
+	{"get", "/multiprocessing/queues.py", 3, IDLE_ALWAYS},
+	{"_feed", "/multiprocessing/queues.py", 1, IDLE_ALWAYS},
+	{"_handle_workers", "/multiprocessing/pool.py", 4, IDLE_ALWAYS},
+	{"_handle_tasks", "/multiprocessing/pool.py", 4, IDLE_ALWAYS},
+	{"_handle_results", "/multiprocessing/pool.py", 4, IDLE_ALWAYS},
+	{"worker", "/multiprocessing/pool.py", 0, IDLE_IF_LOCK}, /* of a ThreadPool */
+	{"serve_forever", "/multiprocessing/managers.py", 2, IDLE_ALWAYS},
+	{"serve_client", "/multiprocessing/managers.py", 3, IDLE_ALWAYS},
+	{"main", "/multiprocessing/forkserver.py", 1, IDLE_ALWAYS},
+	{"main", "/multiprocessing/resource_tracker.py", 0, IDLE_ALWAYS},
+	{"_run_once", "/asyncio/base_events.py", 2, IDLE_ALWAYS},
+	{"run", "/asyncio/runners.py", 0, IDLE_ALWAYS}, /* loops that are not written in Python */
+	{"serve_forever", "/socketserver.py", 1, IDLE_ALWAYS},
+	{"handle_request", "/socketserver.py", 1, IDLE_ALWAYS},
+	{"accept", "/socket.py", 0, IDLE_ALWAYS},
+	{"poll", "/asyncore.py", 0, IDLE_ALWAYS},
+	{"poll2", "/asyncore.py", 0, IDLE_ALWAYS},
+	{"run", "/gevent/hub.py", 0, IDLE_ALWAYS},
+	{"do_poll", "/eventlet/hubs/poll.py", 0, IDLE_ALWAYS},
+	{"get_events", "/trio/_core/_io_epoll.py", 0, IDLE_ALWAYS},
+	{"doPoll", "/twisted/internet/epollreactor.py", 0, IDLE_ALWAYS},
+	{"poll", "/waitress/wasyncore.py", 0, IDLE_ALWAYS},
+	{"poll2", "/waitress/wasyncore.py", 0, IDLE_ALWAYS},
+	{"handler_thread", "/waitress/task.py", 1, IDLE_ALWAYS},
+	{"wait", "/gunicorn/workers/sync.py", 0, IDLE_ALWAYS},
+	{"run", "/gunicorn/workers/gthread.py", 1, IDLE_ALWAYS},
+	{"sleep", "/gunicorn/arbiter.py", 0, IDLE_ALWAYS},
 };
 
 /* What is waited with. */
@@ -99,19 +104,20 @@ static bool is_waited_with(const struct strtab *strings, const struct idle_frame
 	return false;
 }
 
-bool idle__is(const struct strtab *strings, const struct idle_frame *frames, size_t count)
+enum idle idle__of(const struct strtab *strings, const struct idle_frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		for (size_t place = 0; place < ARRAY_SIZE(PLACES); place++)
 			if (i <= PLACES[place].below && is_at(strings, &frames[i], place))
-				return true;
+				return PLACES[place].idle;
 		if (!is_waited_with(strings, &frames[i]))
-			return false;
+			return IDLE_NOT;
 	}
-	return false;
+	return IDLE_NOT;
 }
 
-bool idle__may_be(enum wait_reason reason)
+bool idle__is(enum idle idle, enum wait_reason reason)
 {
-	return reason == WAIT_LOCK || reason == WAIT_IO || reason == WAIT_SLEEP;
+	return (idle != IDLE_NOT && reason == WAIT_LOCK) ||
+	       (idle == IDLE_ALWAYS && (reason == WAIT_IO || reason == WAIT_SLEEP));
 }
