@@ -75,7 +75,7 @@ static bool is_of_library(const char *text, size_t len)
 	while (start > text && start[-1] != '/')
 		start--;
 	return ends_with(start, end - start, "Lib") ||
-	       (end - start > 7 && !memcmp(start, "python", 6) && isdigit((unsigned char)start[6]));
+	       (end - start > 6 && !memcmp(start, "python", 6) && isdigit((unsigned char)start[6]));
 }
 
 static bool is_file(const struct strtab *strings, const struct idle_frame *frame, const char *end)
