@@ -50,25 +50,35 @@ static struct task_look parse_stat(char *text)
 	return look;
 }
 
+/* What a file of a thread says, which is short; -errno. */
+static ssize_t read_file(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, size - 1);
+	close(fd);
+	if (len <= 0)
+		return -ESRCH;
+	text[len] = '\0';
+	return len;
+}
+
 /*
  * After a stop a call goes on under another number. There are three kinds of them, and the function that it waits in
  * tells which: sleeps have none of their own between schedule() and the entry.
  */
 static int64_t restarted_call(const struct task_probe *probe)
 {
-	char path[64], text[128];
-	ssize_t len = -1;
-	int fd;
+	char text[128];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/wchan", probe->pid, probe->tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		len = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	if (len <= 1) /* "0": not any more, or it is not told */
-		return SYS_restart_syscall;
-	text[len] = '\0';
+	if (read_file(probe->pid, probe->tid, "wchan", text, sizeof(text)) <= 0 || !strcmp(text, "0"))
+		return SYS_restart_syscall; /* not any more, or it is not told */
 	return strstr(text, "futex") ? SYS_futex : strstr(text, "poll") ? SYS_poll : SYS_clock_nanosleep;
 }
 
@@ -130,40 +140,20 @@ struct task_look task__look(pid_t pid, pid_t tid)
 
 int task__ran_ns(pid_t pid, pid_t tid, uint64_t *out)
 {
-	char path[64], text[128], *end;
-	ssize_t len;
-	int fd;
+	char text[128], *end;
+	ssize_t len = read_file(pid, tid, "schedstat", text, sizeof(text));
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (len <= 0)
-		return -ESRCH;
-	text[len] = '\0';
+	if (len < 0)
+		return len;
 	*out = strtoull(text, &end, 10);
 	return end == text ? -EINVAL : 0;
 }
 
 bool task__is_stopped(pid_t pid, pid_t tid)
 {
-	char path[64], text[512];
-	const char *end = NULL;
-	ssize_t len;
-	int fd;
+	char text[512];
+	const char *end = read_file(pid, tid, "stat", text, sizeof(text)) < 0 ? NULL : strrchr(text, ')');
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (len > 0) {
-		text[len] = '\0';
-		end = strrchr(text, ')');
-	}
 	return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
 }
 
