@@ -5,17 +5,19 @@
  * CPU's scratch memory is free.
  *
  * How long a wait will last is not known when it begins and its stack can be walked. A thread that waits for
- * microseconds, over and over, would be slowed down by that. So walks have a budget; when it is used up, a
- * wait is walked with a chance that is in proportion to how long those of its kind (thread, system call) have
- * lasted, certain from switch_budget.walk_every_ns on, and stands for 1 / chance times its own duration. What
- * was not walked is counted with its exact time, so that user space can adjust the sums. One that turns out
- * to be long is told of whether it was walked or not, and stands for itself; while it lasts, user space can
- * read it.
+ * microseconds, over and over, would be slowed down by that. So walks have a budget: a small one where waits are
+ * brief, since of these there can be any number, and one for the others. When it is used up, a wait is walked with a
+ * chance that is in proportion to how long those of its kind (thread, system call) have lasted, certain from
+ * walk_every_ns on, and stands for 1 / chance times its own duration. What was not walked is counted with its exact
+ * time, so that user space can adjust the sums. One that turns out to be long is told of whether it was walked or
+ * not, and stands for itself; while it lasts, user space can read it.
  */
 #pragma once
 
 #define BUDGET_WINDOW_NS 50000000ull
-#define BUDGET_NS	 (BUDGET_WINDOW_NS / 400) /* in a window */
+#define BUDGET_BRIEF_NS	 (BUDGET_WINDOW_NS / 400) /* in a window */
+#define BUDGET_OTHER_NS	 (BUDGET_WINDOW_NS / 100)
+#define BRIEF_NS	 1000000ull
 #define WALK_EVERY_LEAST 20000ull
 #define WALK_EVERY_MOST	 (1ull << 28)
 #define EXTRA_MOST	 64 /* times walk_every_ns: no wait stands for more */
@@ -31,35 +33,57 @@ static __always_inline void set_bit(__u64 *bits, __u32 id)
 		__sync_fetch_and_or(&bits[id % PBP_ID_BITS / 64], 1ull << id % 64);
 }
 
+static __always_inline void relax_budget(struct pbp_walk_budget *budget, __u64 whole_ns)
+{
+	if (budget->spent_ns < whole_ns / 2)
+		budget->walk_every_ns -= (budget->walk_every_ns + 3) / 4;
+	if (budget->walk_every_ns < WALK_EVERY_LEAST)
+		budget->walk_every_ns = 0;
+	budget->spent_ns = 0;
+}
+
 static __always_inline void begin_window(struct pbp_switch_budget *budget, __u64 now)
 {
 	if (now - budget->window_ns < BUDGET_WINDOW_NS)
 		return;
-	if (budget->spent_ns < BUDGET_NS / 2)
-		budget->walk_every_ns -= (budget->walk_every_ns + 3) / 4;
-	if (budget->walk_every_ns < WALK_EVERY_LEAST)
-		budget->walk_every_ns = 0;
+	relax_budget(&budget->brief, BUDGET_BRIEF_NS);
+	relax_budget(&budget->other, BUDGET_OTHER_NS);
 	budget->window_ns = now;
-	budget->spent_ns = 0;
 }
 
 /* A walk has taken that long. Beyond the budget they become rarer, at once and further with each quarter of
  * it. */
-static __always_inline void spend_budget(struct pbp_switch_budget *budget, __u64 ns)
+static __always_inline void spend_budget(struct pbp_walk_budget *budget, __u64 whole_ns, __u64 ns)
 {
-	__u64 before = budget->spent_ns / (BUDGET_NS / 4);
+	__u64 before = budget->spent_ns / (whole_ns / 4);
 
 	budget->spent_ns += ns;
-	if (budget->spent_ns < BUDGET_NS || budget->spent_ns / (BUDGET_NS / 4) == before)
+	if (budget->spent_ns < whole_ns || budget->spent_ns / (whole_ns / 4) == before)
 		return;
 	if (budget->walk_every_ns < WALK_EVERY_MOST)
 		budget->walk_every_ns = budget->walk_every_ns ? 2 * budget->walk_every_ns : WALK_EVERY_LEAST;
 }
 
-static __always_inline bool is_walked(struct pbp_off_thread *thread, __u64 walk_every_ns)
+static __always_inline __u64 walk_every(const struct pbp_switch_budget *budget, __u64 usual)
 {
-	__u64 usual = thread->usual_ns[thread->kind & (PBP_WAIT_KINDS - 1)];
+	return usual < BRIEF_NS ? budget->brief.walk_every_ns : budget->other.walk_every_ns;
+}
 
+static __always_inline void spend_on(struct pbp_switch_budget *budget, __u64 usual, __u64 ns)
+{
+	if (usual < BRIEF_NS)
+		spend_budget(&budget->brief, BUDGET_BRIEF_NS, ns);
+	else
+		spend_budget(&budget->other, BUDGET_OTHER_NS, ns);
+}
+
+static __always_inline __u64 usual_of(const struct pbp_off_thread *thread)
+{
+	return thread->usual_ns[thread->kind & (PBP_WAIT_KINDS - 1)];
+}
+
+static __always_inline bool is_walked(struct pbp_off_thread *thread, __u64 usual, __u64 walk_every_ns)
+{
 	thread->walk_every_ns = walk_every_ns;
 	thread->expected_ns = usual;
 	if (!usual || usual >= walk_every_ns) {
@@ -78,8 +102,11 @@ static __always_inline void note_reason(struct pbp_wait *wait, struct task_struc
 	wait->flags = !state					 ? PBP_WAIT_READY
 		      : state & (__TASK_STOPPED | __TASK_TRACED) ? PBP_WAIT_STOPPED
 								 : 0;
-	wait->syscall = number < 0 ? -1 : number;
-	wait->arg = number < 0 ? 0 : regs->di;
+	/* Else it is the one that it was in before. */
+	if (number != PBP_SYSCALL_RESTART || !pbp_syscall_restarts(wait->syscall)) {
+		wait->syscall = number < 0 ? -1 : number;
+		wait->arg = number < 0 ? 0 : regs->di;
+	}
 	wait->duration_ns = wait->ready_ns = wait->extra_ns = 0;
 }
 
@@ -247,6 +274,7 @@ static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
 	struct pbp_off_thread *thread = off_thread_of(key);
 	const struct pbp_target *target = NULL;
 	struct pbp_switch_budget *budget;
+	__u64 usual;
 
 	if (thread && thread->out_ns) {
 		now = now ?: bpf_ktime_get_ns();
@@ -275,7 +303,8 @@ static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
 	thread->walked = 0;
 	thread->found_tgid = 0;
 	thread->wait.out_ns = now;
-	if (is_walked(thread, budget->walk_every_ns)) {
+	usual = usual_of(thread);
+	if (is_walked(thread, usual, walk_every(budget, usual))) {
 		target = target ?: target_of(task);
 		if (!target) { /* ... any more */
 			bpf_map_delete_elem(&off_threads, &key);
@@ -284,7 +313,7 @@ static __always_inline void switch_out(bool preempted, __u64 now, bool use_loop)
 		/* User space may be looking at it anew: then its time is told without a stack. */
 		if (target->interpreters_head) {
 			walk_switched(thread, target, task, use_loop);
-			spend_budget(budget, bpf_ktime_get_ns() - now);
+			spend_on(budget, usual, bpf_ktime_get_ns() - now);
 		}
 	}
 	if (!thread->walked) {

@@ -268,6 +268,15 @@ struct pbp_witnesses {
 #define PBP_SYSCALL_NONE    (-1)
 #define PBP_SYSCALL_UNKNOWN (-2) /* by the user side only */
 
+/* restart_syscall: after a stop the kernel goes on with a call that has a time limit, whose arguments are gone. */
+#define PBP_SYSCALL_RESTART 219
+
+/* Is it one of these? poll, nanosleep, futex, clock_nanosleep. */
+static inline int pbp_syscall_restarts(__s32 syscall)
+{
+	return syscall == 7 || syscall == 35 || syscall == 202 || syscall == 230;
+}
+
 /* A time off the CPU of one thread. */
 struct pbp_wait {
 	__u32 type;
@@ -301,7 +310,7 @@ struct pbp_off_thread {
 	__u64 woken_ns;	     /* 0: not yet */
 	__u64 ran_ns;	     /* its CPU time when it left; 0: not known */
 	__u64 expected_ns;   /* of this wait, when it began ... */
-	__u64 walk_every_ns; /* ... and switch_budget.walk_every_ns then */
+	__u64 walk_every_ns; /* ... and that of its budget then */
 	__u32 kind;
 	__u32 walked;	  /* 0: wait.sample has an earlier stack */
 	__u32 found_tgid; /* not 0: its process, as user space put it in (PBP_WAIT_FOUND) */
@@ -313,12 +322,17 @@ struct pbp_off_thread {
 /* Sets of ids, by the last bits (bpf/maps.bpf.h). */
 #define PBP_ID_BITS 65536
 
+/* For walks of waits that last about as long. */
+struct pbp_walk_budget {
+	__u64 spent_ns;	     /* in the present window */
+	__u64 walk_every_ns; /* of time off the CPU one walk, where waits are shorter; 0: all are walked */
+};
+
 /* Of a CPU. */
 struct pbp_switch_budget {
-	__u64 window_ns;     /* when the present window began */
-	__u64 spent_ns;	     /* on walks in it */
-	__u64 walk_every_ns; /* of time off the CPU one walk, where waits are short; 0: all are walked */
-	__u64 unwalked_ns;   /* when a thread last left without a walk */
+	__u64 window_ns;   /* when the present window began */
+	__u64 unwalked_ns; /* when a thread last left without a walk */
+	struct pbp_walk_budget brief, other;
 };
 
 /* Waits that were not walked and are not told of. */

@@ -55,6 +55,15 @@ Test(filter, threads)
 	cr_expect(!thread_filter__wants(&threads, "a", 777, false));
 	cr_expect(thread_filter__wants(&threads, "77", 5, false), "a name like a number");
 	cr_expect(thread_filter__wants(&threads, "a", 5, true), "any will do");
+	threads.names.items[0] = "pool[1]";
+	cr_expect(thread_filter__wants(&threads, "pool[1]", 5, false), "what looks like a pattern is a name, too");
+	cr_expect(thread_filter__wants(&threads, "pool1", 5, false));
+	threads.names.items[0] = "\\x1b[31m";
+	cr_expect(thread_filter__wants(&threads, "\x1b[31m", 5, false), "as it is shown");
+	threads.names.items[0] = "a\\x3bb\\x0a";
+	cr_expect(thread_filter__wants(&threads, "a;b\n", 5, false), "... in collapsed stacks");
+	threads.names.items[0] = "a\\b";
+	cr_expect(thread_filter__wants(&threads, "a\\b", 5, false), "as it is");
 	thread_filter__free(&threads);
 }
 

@@ -311,6 +311,21 @@ static char process_state(pid_t pid)
 	return proc__stat(pid, &stat) ? 0 : stat.state;
 }
 
+/* There was time, but none that was asked for. */
+Test(report, nothing_but_waits_for_work)
+{
+	report.counts = (struct symbolize_counts){.hidden_ns = 1500000000, .unknown_stack = 3};
+	report.hides_idle = true;
+	cr_expect(strstr(explain(), "no samples: the 1.500 s of ") &&
+			  strstr(explain(), " were all waits for work, which --idle=hide leaves out"),
+		  "%s", explain());
+	cr_assert(report__lost(&report), "some were lost as well");
+	report.hides_idle = false;
+	cr_expect(!strstr(explain(), "were lost"), "%s", explain());
+	report.counts.hidden_ns = 0;
+	cr_expect(strstr(explain(), "were lost"), "%s", explain());
+}
+
 Test(report, idle_process)
 {
 	int status;

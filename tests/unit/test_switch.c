@@ -85,6 +85,13 @@ static struct pbp_switch_budget *budget(void)
 	return bpf_map_lookup_elem(&switch_budgets, &zero);
 }
 
+/* Of all lengths, from now on. */
+static void walk_one_every(__u64 ns)
+{
+	budget()->window_ns = host.now_ns;
+	budget()->brief.walk_every_ns = budget()->other.walk_every_ns = ns;
+}
+
 Test(switch, one_wait)
 {
 	__u64 began;
@@ -215,6 +222,34 @@ Test(switch, reasons)
 	image__free(&image);
 }
 
+/* After a stop it goes on under another number. */
+Test(switch, goes_on_after_a_stop)
+{
+	start_waiting();
+	host.registers.orig_ax = PBP_SYSCALL_RESTART;
+	wait_for(MS);
+	cr_expect_eq(sent.wait.syscall, PBP_SYSCALL_RESTART, "it is not known what it was");
+	host.registers = (struct pt_regs){.orig_ax = SYSCALL_FUTEX, .di = 0xabc0};
+	wait_for(MS);
+	host.task.__state = 4;
+	wait_for(MS);
+	cr_expect(sent.wait.flags & PBP_WAIT_STOPPED);
+	host.task.__state = 1;
+	host.registers = (struct pt_regs){.orig_ax = PBP_SYSCALL_RESTART, .di = 1};
+	for (int i = 0; i < 2; i++) {
+		wait_for(MS);
+		cr_expect_eq(sent.wait.syscall, SYSCALL_FUTEX);
+		cr_expect_eq(sent.wait.arg, 0xabc0);
+		cr_expect_not(sent.wait.flags & PBP_WAIT_STOPPED);
+	}
+	host.registers.orig_ax = SYSCALL_READ;
+	wait_for(MS);
+	host.registers.orig_ax = PBP_SYSCALL_RESTART;
+	wait_for(MS);
+	cr_expect_eq(sent.wait.syscall, PBP_SYSCALL_RESTART, "a read is made anew");
+	image__free(&image);
+}
+
 Test(switch, none_of_ours)
 {
 	struct task_struct other = {.pid = 5000, .tgid = 5000};
@@ -278,8 +313,7 @@ Test(switch, unwalked)
 	start_waiting();
 	wait_for(10000);
 	cr_expect_eq(budget()->unwalked_ns, 0);
-	budget()->window_ns = host.now_ns;
-	budget()->walk_every_ns = 1000000;
+	walk_one_every(1000000);
 	host.random = 0xffffffff;
 	leave();
 	cr_expect_eq(budget()->unwalked_ns, host.now_ns, "while it lasts");
@@ -381,8 +415,7 @@ Test(switch, short_waits)
 	start_waiting();
 	wait_for(10000);
 	cr_expect_eq(sent.waits, 1, "the first of its kind");
-	budget()->window_ns = host.now_ns;
-	budget()->walk_every_ns = 1000000;
+	walk_one_every(1000000);
 
 	host.random = 0xffffffff;
 	wait_for(10000);
@@ -420,8 +453,7 @@ Test(switch, long_among_short)
 {
 	start_waiting();
 	wait_for(10000);
-	budget()->window_ns = host.now_ns;
-	budget()->walk_every_ns = 200 * MS;
+	walk_one_every(200 * MS);
 	host.random = 0xffffffff;
 	wait_for(49 * MS);
 	cr_assert_eq(sent.waits, 1);
@@ -434,15 +466,13 @@ Test(switch, long_among_short)
 	cr_expect_eq(sent.wait.extra_ns, 0);
 	cr_expect_eq(skipped_of(SYSCALL_FUTEX).count, 1);
 
-	budget()->window_ns = host.now_ns;
-	budget()->walk_every_ns = 200 * MS;
+	walk_one_every(200 * MS);
 	leave();
 	wake(&host.task);
 	host.now_ns += 60 * MS;
 	come_back(&host.task);
 	cr_expect_eq(sent.wait.ready_ns, 60 * MS, "woken in the tick that it left in");
-	budget()->window_ns = host.now_ns;
-	budget()->walk_every_ns = 200 * MS;
+	walk_one_every(200 * MS);
 	leave();
 	host.now_ns += 60 * MS;
 	wake(&host.task);
@@ -452,8 +482,7 @@ Test(switch, long_among_short)
 	cr_expect_eq(sent.wait.ready_ns, 11 * MS, "to a tick");
 
 	host.random = 0;
-	budget()->window_ns = host.now_ns;
-	budget()->walk_every_ns = 200 * MS;
+	walk_one_every(200 * MS);
 	wait_for(100 * MS);
 	cr_expect_eq(sent.sample.status, PBP_STATUS_COMPLETE);
 	cr_expect_eq(sent.wait.extra_ns, 0);
@@ -466,8 +495,7 @@ Test(switch, most_that_one_stands_for)
 {
 	start_waiting();
 	wait_for(1);
-	budget()->window_ns = host.now_ns;
-	budget()->walk_every_ns = 100000;
+	walk_one_every(100000);
 	host.random = 0;
 	wait_for(40 * MS);
 	cr_expect_eq(sent.waits, 2);
@@ -488,7 +516,7 @@ Test(switch, budget_of_walks)
 
 		wait_for(5000);
 		walked += sent.waits - before;
-		peak = budget()->walk_every_ns > peak ? budget()->walk_every_ns : peak;
+		peak = budget()->brief.walk_every_ns > peak ? budget()->brief.walk_every_ns : peak;
 	}
 	cr_expect_gt(peak, 20000);
 	cr_expect_lt(walked, 60, "%llu of %llu waits within 10 ms", (unsigned long long)walked,
@@ -497,6 +525,31 @@ Test(switch, budget_of_walks)
 		host.now_ns += 60 * MS;
 		wait_for(5000);
 	}
-	cr_expect_eq(budget()->walk_every_ns, 0);
+	cr_expect_eq(budget()->brief.walk_every_ns, 0);
+	image__free(&image);
+}
+
+/* What waits for milliseconds does not suffer for what waits for microseconds. */
+Test(switch, budget_of_others)
+{
+	uint32_t before;
+
+	start_waiting();
+	host.step_ns = 10000;
+	host.random = 0xffffffff;
+	for (int i = 0; i < 20; i++)
+		wait_for(5000);
+	cr_expect_gt(budget()->brief.walk_every_ns, 0);
+	host.registers.orig_ax = SYSCALL_READ;
+	wait_for(4 * MS);
+	before = sent.waits;
+	for (int i = 0; i < 40; i++)
+		wait_for(4 * MS);
+	cr_expect_eq(sent.waits, before + 40, "300 walks a second of 10 us each");
+	cr_expect_eq(skipped_of(SYSCALL_READ).count, 0);
+	host.step_ns = 1 * MS;
+	for (int i = 0; i < 40; i++)
+		wait_for(4 * MS);
+	cr_expect_gt(budget()->other.walk_every_ns, 0, "there is an end to it as well");
 	image__free(&image);
 }

@@ -7,6 +7,9 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +89,69 @@ Test(task, that_waits_in_a_system_call)
 	cr_expect_leq(look.arg, 1000, "a descriptor: %lu", look.arg);
 }
 
+static void wait_for_a_lock(void)
+{
+	static uint32_t futex;
+	struct timespec limit = {.tv_sec = 60};
+
+	syscall(SYS_futex, &futex, FUTEX_WAIT_PRIVATE, 0, &limit, NULL, 0);
+}
+
+static void poll_nothing(void)
+{
+	poll(NULL, 0, 60000);
+}
+
+static void sleep_long(void)
+{
+	sleep(60);
+}
+
+static int64_t call_until(int64_t want)
+{
+	int64_t call = -1;
+
+	for (int i = 0; i < 1000 && call != want; i++) {
+		usleep(2000);
+		call = task__look(child, child).syscall;
+	}
+	return call;
+}
+
+static void expect_the_same_after_a_stop(void (*what)(void), int64_t call)
+{
+	char path[64], number[16] = "";
+	int status, fd = -1;
+
+	begin(what);
+	cr_expect_eq(call_until(call), call);
+	cr_expect_not(task__is_stopped(child, child));
+	kill(child, SIGSTOP);
+	waitpid(child, &status, WUNTRACED);
+	cr_expect(task__is_stopped(child, child));
+	kill(child, SIGCONT);
+	snprintf(path, sizeof(path), "/proc/%d/syscall", child);
+	for (int i = 0; i < 1000 && strncmp(number, "219 ", 4); i++) {
+		usleep(2000);
+		fd = open(path, O_RDONLY);
+		if (read(fd, number, sizeof(number) - 1) < 0)
+			*number = '\0';
+		close(fd);
+	}
+	cr_assert(!strncmp(number, "219 ", 4), "it is restart_syscall: %s", number);
+	cr_expect_eq(task__look(child, child).syscall, call);
+	end();
+	child = 0;
+}
+
+/* The kernel goes on with it under another number. */
+Test(task, that_was_stopped_while_it_waited)
+{
+	expect_the_same_after_a_stop(sleep_long, SYS_clock_nanosleep);
+	expect_the_same_after_a_stop(wait_for_a_lock, SYS_futex);
+	expect_the_same_after_a_stop(poll_nothing, SYS_poll);
+}
+
 Test(task, that_is_gone)
 {
 	struct task_probe probe;
@@ -96,6 +162,7 @@ Test(task, that_is_gone)
 	waitpid(child, NULL, 0);
 	cr_expect_eq(task_probe__look(&probe).state, TASK_GONE);
 	cr_expect_eq(task__look(child, child).state, TASK_GONE);
+	cr_expect_not(task__is_stopped(child, child));
 	task_probe__close(&probe);
 	cr_expect_eq(task_probe__look(&probe).state, TASK_UNKNOWN, "not open");
 	child = 0;

@@ -4,6 +4,8 @@
  */
 #include "os/filter.h"
 
+#include "base/pattern.h"
+
 #include <fnmatch.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -45,7 +47,7 @@ static bool wants_user(const struct filter *filter, uid_t user)
 static bool wants_comm(const struct filter *filter, const char *comm)
 {
 	for (size_t i = 0; i < filter->comms.len; i++)
-		if (!fnmatch(filter->comms.items[i], comm, 0))
+		if (pattern__matches(filter->comms.items[i], comm))
 			return true;
 	return !filter->comms.len;
 }
@@ -78,7 +80,7 @@ bool thread_filter__wants(const struct thread_filter *filter, const char *name, 
 
 	snprintf(number, sizeof(number), "%d", tid);
 	for (size_t i = 0; i < filter->names.len; i++)
-		if (!strcmp(filter->names.items[i], number) || !fnmatch(filter->names.items[i], name, 0))
+		if (!strcmp(filter->names.items[i], number) || pattern__matches(filter->names.items[i], name))
 			return true;
 	return !thread_filter__is_set(filter) || (filter->main && is_main);
 }

@@ -22,7 +22,7 @@ int task_probe__open(struct task_probe *probe, pid_t pid, pid_t tid)
 {
 	char path[64], byte;
 
-	*probe = (struct task_probe){.fd = -1};
+	*probe = (struct task_probe){.fd = -1, .pid = pid, .tid = tid};
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
 	probe->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (probe->fd >= 0 && pread(probe->fd, &byte, 1, 0) == 1)
@@ -50,7 +50,39 @@ static struct task_look parse_stat(char *text)
 	return look;
 }
 
-static struct task_look parse_syscall(char *text)
+/* What a file of a thread says, which is short; -errno. */
+static ssize_t read_file(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, size - 1);
+	close(fd);
+	if (len <= 0)
+		return -ESRCH;
+	text[len] = '\0';
+	return len;
+}
+
+/*
+ * After a stop a call goes on under another number. There are three kinds of them, and the function that it waits in
+ * tells which: sleeps have none of their own between schedule() and the entry.
+ */
+static int64_t restarted_call(const struct task_probe *probe)
+{
+	char text[128];
+
+	if (read_file(probe->pid, probe->tid, "wchan", text, sizeof(text)) <= 0 || !strcmp(text, "0"))
+		return SYS_restart_syscall; /* not any more, or it is not told */
+	return strstr(text, "futex") ? SYS_futex : strstr(text, "poll") ? SYS_poll : SYS_clock_nanosleep;
+}
+
+static struct task_look parse_syscall(const struct task_probe *probe, char *text)
 {
 	struct task_look look = {.state = TASK_WAITING, .syscall = -1};
 	char *end;
@@ -60,7 +92,9 @@ static struct task_look parse_syscall(char *text)
 		return look;
 	}
 	look.syscall = strtoll(text, &end, 10);
-	if (look.syscall >= 0)
+	if (look.syscall == SYS_restart_syscall)
+		look.syscall = restarted_call(probe);
+	else if (look.syscall >= 0)
 		look.arg = strtoull(end, NULL, 16);
 	return look;
 }
@@ -80,7 +114,7 @@ struct task_look task_probe__look(const struct task_probe *probe)
 		return look;
 	}
 	text[len] = '\0';
-	return probe->is_stat ? parse_stat(text) : parse_syscall(text);
+	return probe->is_stat ? parse_stat(text) : parse_syscall(probe, text);
 }
 
 void task_probe__close(struct task_probe *probe)
@@ -106,21 +140,21 @@ struct task_look task__look(pid_t pid, pid_t tid)
 
 int task__ran_ns(pid_t pid, pid_t tid, uint64_t *out)
 {
-	char path[64], text[128], *end;
-	ssize_t len;
-	int fd;
+	char text[128], *end;
+	ssize_t len = read_file(pid, tid, "schedstat", text, sizeof(text));
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (len <= 0)
-		return -ESRCH;
-	text[len] = '\0';
+	if (len < 0)
+		return len;
 	*out = strtoull(text, &end, 10);
 	return end == text ? -EINVAL : 0;
+}
+
+bool task__is_stopped(pid_t pid, pid_t tid)
+{
+	char text[512];
+	const char *end = read_file(pid, tid, "stat", text, sizeof(text)) < 0 ? NULL : strrchr(text, ')');
+
+	return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
 }
 
 const char *task__syscall_name(int64_t number)
@@ -150,7 +184,7 @@ const char *task__syscall_name(int64_t number)
 		NAME(fork), NAME(execve), NAME(exit), NAME(exit_group), NAME(kill), NAME(tgkill),
 		NAME(ptrace), NAME(brk), NAME(mprotect), NAME(mremap), NAME(mlock), NAME(sched_yield),
 		NAME(sched_setaffinity), NAME(membarrier), NAME(getrandom), NAME(process_vm_readv),
-		NAME(perf_event_open), NAME(bpf), NAME(prctl), NAME(seccomp),
+		NAME(perf_event_open), NAME(bpf), NAME(prctl), NAME(seccomp), NAME(restart_syscall),
 /* clang-format on */
 #undef NAME
 	};

@@ -27,6 +27,7 @@ struct task_look {
 struct task_probe {
 	int fd;	      /* -1: not open */
 	bool is_stat; /* fallback: the kernel has no /proc/PID/task/TID/syscall */
+	pid_t pid, tid;
 };
 
 /* 0; -ESRCH, -EMFILE, -EACCES, another -errno. */
@@ -39,6 +40,8 @@ struct task_look task__look(pid_t pid, pid_t tid);
 
 /* CPU time of a thread by the scheduler's account, which for one that runs is up to a tick old. 0 or -errno. */
 int task__ran_ns(pid_t pid, pid_t tid, uint64_t *out);
+/* Does a signal or a debugger keep it from running? */
+bool task__is_stopped(pid_t pid, pid_t tid);
 
 /* The name of a system call, for those that threads wait in; NULL. Static. */
 const char *task__syscall_name(int64_t number);

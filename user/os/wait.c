@@ -26,16 +26,20 @@ enum wait_reason wait_reason_of(int64_t syscall, uint64_t arg)
 	case SYS_nanosleep:
 	case SYS_clock_nanosleep:
 	case SYS_pause:
+	case SYS_rt_sigsuspend:
+	case SYS_rt_sigtimedwait:
 		return WAIT_SLEEP;
 	case SYS_futex:
 	case SYSCALL_FUTEX_WAITV:
 	case SYSCALL_FUTEX_WAIT:
 	case SYS_flock:
+	case SYS_fcntl: /* F_SETLKW: nothing else of it waits */
 	case SYS_semop:
 	case SYS_semtimedop:
 		return WAIT_LOCK;
 	case SYS_wait4:
 	case SYS_waitid:
+	case SYS_vfork: /* until it execs */
 		return WAIT_CHILD;
 	case SYS_read:
 	case SYS_write:

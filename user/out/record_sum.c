@@ -5,10 +5,10 @@
  */
 #include "out/record_sum.h"
 
+#include "base/pattern.h"
 #include "base/util.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,7 +95,7 @@ static bool shows_thread(const struct record_sum *sum, const struct record_threa
 	if (filter->pid && process->pid != filter->pid)
 		return false;
 	return !filter->thread || is_tid(filter->thread, thread->tid) ||
-	       !fnmatch(filter->thread, strtab__get(sum->profile.strings, thread->name), 0);
+	       pattern__matches(filter->thread, strtab__get(sum->profile.strings, thread->name));
 }
 
 /* The nodes and threads of the reader are others now. */
@@ -128,8 +128,8 @@ static bool is_function(const struct record_sum *sum, const struct frame *frame)
 {
 	const char *name = strtab__get(sum->profile.strings, frame->function), *last = strrchr(name, '.');
 
-	return !fnmatch(sum->filter.function, name, 0) ||
-	       (last && !fnmatch(sum->filter.function, last + 1, 0));
+	return pattern__matches(sum->filter.function, name) ||
+	       (last && pattern__matches(sum->filter.function, last + 1));
 }
 
 /* The same of stacks: a path has what the path that it goes on from has. */

@@ -18,7 +18,13 @@ struct idle_frame {
 
 #define IDLE_FRAMES 6 /* of the innermost ones, that are looked at */
 
-/* Innermost first. */
-bool idle__is(const struct strtab *strings, const struct idle_frame *frames, size_t count);
-/* Can a wait for that reason be such a one? */
-bool idle__may_be(enum wait_reason reason);
+enum idle {
+	IDLE_NOT,
+	IDLE_IF_LOCK, /* only if it is for a lock: it is the same function that calls what there is to do */
+	IDLE_ALWAYS,
+};
+
+/* Of a stack, innermost first. */
+enum idle idle__of(const struct strtab *strings, const struct idle_frame *frames, size_t count);
+/* ... and of a wait in it. */
+bool idle__is(enum idle idle, enum wait_reason reason);

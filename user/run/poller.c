@@ -256,6 +256,7 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 		err = poller_refresh(poller, polled, now);
 	}
 	poller_update_credit(poller, polled, now);
+	poller_look_for_stop(poller, polled, now);
 	poller_resume_late(poller, polled);
 	poller->chosen.len = 0;
 	err = err ?: poller_choose_active(poller, polled) ?:

@@ -9,6 +9,7 @@
 
 #define YOUNG_NS     (SECOND / 10)  /* within which a thread gets its thread state, if it is to have one */
 #define TURN_LOOKS   16		    /* threads looked at by turns in one tick */
+#define STOP_NS	     (SECOND / 50)  /* between looks for a stop */
 #define CPU_CLOCK_NS (SECOND / 250) /* another process's CPU clock moves with the kernel's tick ... */
 #define CREDIT_NS    (SECOND / 50)  /* ... so its samples may run ahead of it by this much */
 
@@ -40,6 +41,17 @@ static bool is_running(struct polled *polled, struct lane *lane, bool holds_gil)
 	else if (lane->waited < ACTIVE_LOOKS)
 		lane->waited++;
 	return look.state == TASK_RUNNING;
+}
+
+/* A stopped thread looks as if it waited in its system call. A process is stopped as a whole, for the most part. */
+void poller_look_for_stop(struct poller *poller, struct polled *polled, uint64_t now)
+{
+	pid_t pid = polled->process->pid;
+
+	if (poller->config.takes == POLLER_ON_CPU || now - polled->state_ns < STOP_NS)
+		return;
+	polled->state_ns = now;
+	polled->stopped = task__is_stopped(pid, pid);
 }
 
 /* Is it one to be read, whether it runs or not? */

@@ -62,6 +62,8 @@ struct polled {
 	bool stale;			    /* threads have come or gone since */
 	VEC(struct lane *) active, waiting; /* lanes that ran in one of the last looks, and the others */
 	uint32_t running;		    /* threads found running in the last tick */
+	bool stopped;			    /* as of state_ns: by a signal or a debugger */
+	uint64_t state_ns;
 	bool gone;
 	double credit; /* samples that its CPU time pays for */
 	uint64_t cpu_ns, cpu_read_ns;
@@ -105,7 +107,8 @@ void poller_free_lane(struct polled *polled, struct lane *lane);
 bool poller_is_free_threaded(const struct polled *polled);
 
 /* poller_choose.c: add those to poller->chosen that ran lately and run now; of the others, whose turn it is.
- * 0 or -ENOMEM. */
+ * 0 or -ENOMEM. First, whether all of them are kept from running: where waits are told of. */
+void poller_look_for_stop(struct poller *poller, struct polled *polled, uint64_t now);
 int poller_choose_active(struct poller *poller, struct polled *polled);
 int poller_choose_by_turns(struct poller *poller, struct polled *polled);
 /* ... and the other thread states of the same threads. */

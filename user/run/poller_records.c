@@ -166,12 +166,16 @@ static int send_frames(struct poller *poller, const struct polled *polled, struc
 /* --- samples --- */
 
 /* Met at a tick: it stands for all the time since it was looked at last. */
-static void send_wait(struct poller *poller, struct lane *lane, const struct pbp_sample *sample)
+static void send_wait(struct poller *poller, const struct polled *polled, struct lane *lane,
+		      const struct pbp_sample *sample)
 {
 	uint64_t since_ns = max_u64(lane->told_ns, max_u64(lane->found_ns, poller->start_ns));
 	struct pbp_wait wait = {
 		.type = PBP_WAIT,
-		.flags = PBP_WAIT_TICK | PBP_WAIT_CERTAIN | (lane->is_ready ? PBP_WAIT_READY : 0),
+		.flags = PBP_WAIT_TICK | PBP_WAIT_CERTAIN |
+			 (lane->is_ready    ? PBP_WAIT_READY
+			  : polled->stopped ? PBP_WAIT_STOPPED
+					    : 0),
 		.out_ns = since_ns,
 		.duration_ns = sample->time_ns > since_ns ? sample->time_ns - since_ns : 0,
 		.syscall = lane->probe.is_stat || lane->look.state == TASK_UNKNOWN ? PBP_SYSCALL_UNKNOWN
@@ -206,7 +210,7 @@ static int send_sample(struct poller *poller, const struct polled *polled, struc
 		sample.leaf_instr = stack->frames.items[0].instr;
 	}
 	if (lane->off_cpu && !err)
-		send_wait(poller, lane, &sample);
+		send_wait(poller, polled, lane, &sample);
 	lane->told_ns = now;
 	for (uint32_t i = 0; i < lane->weight && !lane->off_cpu && !err; i++)
 		if (poller->config.takes != POLLER_OFF_CPU && !poller->last)

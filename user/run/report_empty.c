@@ -71,7 +71,14 @@ void report__explain_empty(const struct report *report, struct buf *out)
 
 	if (report_explain_left_out(report, out))
 		return;
-	if (report__lost(report)) {
+	if (report->hides_idle && report->counts.hidden_ns) {
+		buf__addf(out, "no samples: the %.3f s of ", report->counts.hidden_ns / 1e9);
+		report_format_targets(report, out);
+		buf__adds(out, " were all waits for work, which --idle=hide leaves out");
+		return;
+	}
+	/* What is no one's business with --mode gil has been seen all the same. */
+	if (report__lost(report) && !report->counts.hidden_ns) {
 		buf__addf(out, "no samples: all %" PRIu64 " were lost", report__lost(report));
 		return;
 	}

@@ -59,7 +59,8 @@ struct stack {
 	bool unreadable, exited, truncated;
 	bool has_gc;	       /* one of the raw frames is that of a collection */
 	uint8_t looks;	       /* times that one of its code objects was gone */
-	bool idle, idle_known; /* it waits for work, if it waits */
+	uint8_t idle;	       /* enum idle: does it wait for work, if it waits? */
+	bool idle_known;
 	struct pbp_frame last; /* outermost raw frame: what a tail hangs from */
 	/* the node of `path` under the root it was last seen with */
 	uint32_t root, node;

@@ -35,7 +35,7 @@ bool symbolize_leave_out(struct symbolizer *symbolizer, struct process *process,
 	return true;
 }
 
-static bool is_idle(const struct symbolizer *symbolizer, const struct stack *stack)
+static enum idle idle_of(const struct symbolizer *symbolizer, const struct stack *stack)
 {
 	const struct frame_table *frames = &symbolizer->profile->frames;
 	struct idle_frame innermost[IDLE_FRAMES];
@@ -51,7 +51,7 @@ static bool is_idle(const struct symbolizer *symbolizer, const struct stack *sta
 
 		innermost[count++] = (struct idle_frame){frame->function, frame->file};
 	}
-	return idle__is(symbolizer->profile->strings, innermost, count);
+	return idle__of(symbolizer->profile->strings, innermost, count);
 }
 
 static bool is_hidden(const struct symbolizer *symbolizer, struct process *process, struct stack *stack,
@@ -59,13 +59,13 @@ static bool is_hidden(const struct symbolizer *symbolizer, struct process *proce
 {
 	if (symbolizer->gil)
 		return gil__part(process, sample, share) == GIL_NEITHER && share->reason != WAIT_WORLD;
-	if (!symbolizer->hide_idle || !stack || !idle__may_be(share->reason))
+	if (!symbolizer->hide_idle || !stack || share->reason == WAIT_NONE)
 		return false;
 	if (!stack->idle_known) {
-		stack->idle = is_idle(symbolizer, stack);
+		stack->idle = idle_of(symbolizer, stack);
 		stack->idle_known = !stack->unreadable;
 	}
-	return stack->idle;
+	return idle__is(stack->idle, share->reason);
 }
 
 bool symbolize_hide(struct symbolizer *symbolizer, struct process *process, struct stack *stack,

@@ -171,6 +171,17 @@ static void take_stack_away(struct pbp_sample *sample)
 	sample->stack_id = sample->tail_frame = 0;
 }
 
+/* What it goes on with after a stop is what it was found in. */
+static void use_call(struct waits *waits, struct pbp_wait *wait)
+{
+	const uint64_t *known = waits->calls.len ? hmap__get(&waits->calls, wait->sample.tid) : NULL;
+
+	if (known && wait->syscall == PBP_SYSCALL_RESTART && pbp_syscall_restarts(*known))
+		wait->syscall = *known;
+	else if (known)
+		hmap__del(&waits->calls, wait->sample.tid);
+}
+
 static void use_sleeper(struct waits *waits, struct pbp_wait *wait, const struct open_wait *open)
 {
 	char comm[64];
@@ -178,11 +189,14 @@ static void use_sleeper(struct waits *waits, struct pbp_wait *wait, const struct
 	if (open && open->is_read) {
 		wait->sample = open->sleeper.sample;
 		wait->syscall = open->sleeper.syscall;
+		hmap__set(&waits->calls, wait->sample.tid, wait->syscall); /* it may fail */
 		wait->arg = open->sleeper.arg;
 		wait->flags |= open->sleeper.is_stopped ? PBP_WAIT_STOPPED : 0;
 	} else if (wait->flags & PBP_WAIT_FOUND && waits->want_names &&
 		   !proc__task_comm(wait->sample.tgid, wait->sample.tid, comm, sizeof(comm))) {
 		memcpy(wait->sample.comm, comm, strnlen(comm, sizeof(wait->sample.comm)));
+	} else {
+		use_call(waits, wait);
 	}
 	/* Forgotten since: the time is told all the same. */
 	if (wait->sample.stack_id && !symbolizer__has_stack(waits->symbolizer, wait->sample.stack_id))
@@ -503,5 +517,6 @@ int waits__look(struct waits *waits, uint64_t now)
 void waits__free(struct waits *waits)
 {
 	hmap__free(&waits->by_tid);
+	hmap__free(&waits->calls);
 	vec__free(&waits->open);
 }

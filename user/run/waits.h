@@ -33,6 +33,7 @@ struct waits {
 	uint64_t start_ns, end_ns; /* of the run, by the kernel side's clock; end_ns 0: it goes on */
 	struct hmap by_tid;	   /* -> index in open */
 	VEC(struct open_wait) open;
+	struct hmap calls; /* tid -> system call that it was found asleep in, until it is in another one */
 	uint64_t look_ns;	      /* when to look next for long waits that were not walked */
 	uint64_t looked_ns; /* those that left before, without a walk, have been looked at */
 	uint64_t found;		      /* threads that were off the CPU already */
