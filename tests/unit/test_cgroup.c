@@ -161,6 +161,46 @@ static void remove_folder(void)
 	cr_expect_eq(system(command), 0);
 }
 
+static void expect_found(const char *name, const char *path)
+{
+	struct buf reason = {0};
+	struct cgroup cgroup;
+	int err = cgroup__find(&cgroup, &mounts, name, &reason);
+
+	cr_expect_eq(!err, path != NULL, "%s: %d", name, err);
+	if (!err && path)
+		cr_expect_str_eq(cgroup.path, path, "%s", name);
+	cgroup__close(&cgroup);
+	buf__free(&reason);
+}
+
+/* As the kernel tells it ("systemctl show" and others as well), from where the user is, with slashes behind. */
+Test(cgroup, found_by_its_path, .init = make_folder, .fini = remove_folder)
+{
+	char text[256], path[128];
+
+	snprintf(text, sizeof(text), "9 8 0:3 /pod %s rw - cgroup2 cgroup2 rw\n", folder);
+	parse(text);
+	snprintf(path, sizeof(path), "%s/box", folder);
+	cr_assert_eq(mkdir(path, 0755), 0);
+	expect_found(path, "/pod/box");
+	strcat(path, "/in");
+	cr_assert_eq(mkdir(path, 0755), 0);
+	expect_found("/pod/box/in", "/pod/box/in");
+	expect_found("/pod/box//", "/pod/box");
+	expect_found("/pod", "/pod");
+	expect_found("box/", "/pod/box");
+	expect_found("in/", "/pod/box/in");
+	expect_found("/in", NULL);
+	expect_found(".", NULL);
+	cr_assert_eq(chdir(path), 0);
+	expect_found(".", "/pod/box/in");
+	expect_found("../", "/pod/box");
+	expect_found("../../..", NULL);
+	cr_assert_eq(chdir("/"), 0);
+	cgroup_mounts__free(&mounts);
+}
+
 static int count(void *context, const char *dir)
 {
 	size_t *seen = context;

@@ -286,14 +286,28 @@ static int take_dir(struct cgroup *cgroup, const struct cgroup_mounts *mounts, c
 	return err;
 }
 
-/* A directory of the first hierarchy that has one there; NULL. */
+/* By its path from "/" or from here. */
+static bool is_dir_of(const struct cgroup_mounts *mounts, const char *name)
+{
+	char *dir = realpath(name, NULL);
+	bool is = dir && mount_of(mounts, dir);
+
+	free(dir);
+	return is;
+}
+
+/* A directory of the first hierarchy that has one there; NULL. With a slash before it, it is as the kernel tells it. */
 static char *dir_by_path(const struct cgroup_mounts *mounts, const char *name)
 {
-	for (size_t i = 0; i < mounts->items.len; i++) {
+	for (size_t i = 0; i < mounts->items.len && *name != '.'; i++) {
+		const struct cgroup_mount *mount = &mounts->items.items[i];
+		const char *below = name;
 		struct stat stat_now;
 		char *dir;
 
-		if (asprintf(&dir, "%s/%s", mounts->items.items[i].dir, name) < 0)
+		if (strcmp(mount->root, "/") && is_below(name, strlen(name), mount->root))
+			below += strlen(mount->root);
+		if (asprintf(&dir, "%s/%s", mount->dir, below) < 0)
 			return NULL;
 		if (!stat(dir, &stat_now) && S_ISDIR(stat_now.st_mode))
 			return dir;
@@ -356,18 +370,32 @@ static int find_by_end(struct cgroup *cgroup, const struct cgroup_mounts *mounts
 	return err;
 }
 
+/* `name`: without slashes at its end. */
+static int find(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name, struct buf *reason)
+{
+	bool is_dir = is_dir_of(mounts, name);
+	char *dir = is_dir ? NULL : dir_by_path(mounts, name);
+	int err = dir			   ? take_dir(cgroup, mounts, name, dir, reason)
+		  : is_dir || *name == '/' ? take_dir(cgroup, mounts, name, name, reason)
+					   : find_by_end(cgroup, mounts, name, reason);
+
+	free(dir);
+	return err;
+}
+
 int cgroup__find(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
 		 struct buf *reason)
 {
-	char *dir;
+	size_t len = strlen(name);
+	char *copy;
 	int err;
 
 	*cgroup = (struct cgroup){.fd = -1};
-	if (*name == '/')
-		return take_dir(cgroup, mounts, name, name, reason);
-	dir = dir_by_path(mounts, name);
-	err = dir ? take_dir(cgroup, mounts, name, dir, reason) : find_by_end(cgroup, mounts, name, reason);
-	free(dir);
+	while (len > 1 && name[len - 1] == '/')
+		len--;
+	copy = strndup(name, len);
+	err = copy ? find(cgroup, mounts, copy, reason) : -ENOMEM;
+	free(copy);
 	return err;
 }
 
