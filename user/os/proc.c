@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define NSEC_PER_SEC 1000000000ull
+#define CMDLINE_THREADS 16 /* that are asked */
 #define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD (include/linux/sched.h) */
 #define FIRST_USER_NS	   0xeffffffd /* PROC_USER_INIT_INO (include/linux/proc_ns.h) */
 
@@ -175,6 +176,31 @@ int proc__task_cpu(pid_t pid, pid_t tid)
 	return at ? atoi(at + 1) : -EINVAL;
 }
 
+static ssize_t without_zeros(const char *text, ssize_t len)
+{
+	while (len > 0 && text[len - 1] == '\0')
+		len--;
+	return len;
+}
+
+/* Of one whose main thread has ended, as another one tells it; 0: none does. */
+static ssize_t cmdline_of_thread(pid_t pid, char *out, size_t size)
+{
+	struct proc_tasks tasks;
+	ssize_t len = 0;
+
+	if (proc__tasks(pid, &tasks))
+		return 0;
+	for (size_t i = 0; i < tasks.tids.len && i < CMDLINE_THREADS && len <= 0; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/cmdline", pid, tasks.tids.items[i]);
+		len = tasks.tids.items[i] == pid ? 0 : without_zeros(out, read_text(path, out, size));
+	}
+	vec__free(&tasks.tids);
+	return len > 0 ? len : 0;
+}
+
 int proc__cmdline(pid_t pid, char *out, size_t size)
 {
 	char path[64];
@@ -185,8 +211,7 @@ int proc__cmdline(pid_t pid, char *out, size_t size)
 	if (len < 0)
 		return len;
 
-	while (len && out[len - 1] == '\0')
-		len--;
+	len = without_zeros(out, len) ?: cmdline_of_thread(pid, out, size);
 	if (!len) {
 		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 		return read_comm(path, out, size);
