@@ -22,6 +22,7 @@
 
 #define LINGER_NS (SECOND / 2) /* from the end of a process to the last of its samples */
 #define SWEEP_NS  (SECOND / 2)
+#define NAME_NS	  SECOND /* from a fork on: a name that the process gives itself later is not looked for */
 #define CPU_NS	  (SECOND / 10) /* between looks at CPU times, without BPF */
 #define SHARE	  50 /* passes that are repeated take one part in this many of a CPU at most */
 
@@ -326,6 +327,18 @@ static void poll_processes(struct follower *follower, uint64_t now)
 	follower->poll_ns = follow_next_pass(began_cpu_ns, POLL_NS);
 }
 
+static void look_for_names(struct follower *follower, uint64_t now)
+{
+	for (size_t i = 0; i < follower->processes.items.len; i++) {
+		struct process *process = follower->processes.items.items[i];
+
+		if (!process->inherited || process->named || now < process->set_ns + NAME_NS)
+			continue;
+		process->named = true;
+		process__look_for_name(process);
+	}
+}
+
 void follower__turn(struct follower *follower, uint64_t now)
 {
 	if (!follower->engine->sampler && now >= follower->poll_ns)
@@ -336,6 +349,7 @@ void follower__turn(struct follower *follower, uint64_t now)
 	if (now < follower->sweep_ns)
 		return;
 	follower->sweep_ns = now + SWEEP_NS;
+	look_for_names(follower, now);
 	follow_sweep(follower, now - min_u64(now, LINGER_NS));
 }
 

@@ -85,6 +85,16 @@ void process__update_command(struct process *process)
 	set_command(process, raw);
 }
 
+void process__look_for_name(struct process *process)
+{
+	char raw[sizeof(process->raw_command) + 1] = "";
+
+	if (!process->inherited || process->exited || proc__cmdline(process->pid, raw, sizeof(raw)) ||
+	    !strncmp(raw, process->raw_command, sizeof(process->raw_command) - 1) || !process__lives(process))
+		return;
+	process__update_command(process);
+}
+
 bool process__is_named_python(const struct process *process)
 {
 	size_t len = strcspn(process->raw_command, " ");
