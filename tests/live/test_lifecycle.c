@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { FAILED = 1 };
+
 /* --- libpython is loaded late --- */
 
 static void check_spin(const struct run *run, pid_t pid)
@@ -245,6 +247,24 @@ LIVE_TEST(lifecycle, few_file_descriptors)
 	check_fleet(run);
 	check(strstr(run->err, "RLIMIT_NOFILE") && strstr(run->err, "all processes have ended"), "it says: %s",
 	      run->err);
+}
+
+LIVE_TEST(lifecycle, too_few_file_descriptors)
+{
+	struct target *target = start(pick("3.14", "debian"), "spin.py");
+	const char *argv[SERVICE_WORDS + 2] = {"prlimit", "--nofile=8:8"};
+	struct service *service;
+	struct run *run;
+	char pid[16];
+
+	if (by_readv())
+		return;
+	snprintf(pid, sizeof(pid), "%d", target->pid);
+	service = service__profiled(OPTIONS("-d", "0.3", "--engine=bpf", "-p", pid));
+	memcpy(argv + 2, service->argv, service->count * sizeof(*argv));
+	run = service__finish(child__start(&(struct child_config){.argv = argv}), service);
+	check(run->code == FAILED && strstr(run->err, "RLIMIT_NOFILE (ulimit -n) is too low"), "exit code %d: %s",
+	      run->code, run->err);
 }
 
 static size_t count_fds(pid_t pid)
