@@ -104,6 +104,34 @@ LIVE_TEST(lifecycle, exec_chain)
 	}
 }
 
+/* Where addresses are not random, the next program is where the one before was, to the last byte. */
+#define AGAIN                                                                                                \
+	BURN "import os, sys\n"                                                                              \
+	     "with open(__file__ + '.runs', 'a+') as file:\n"                                                \
+	     "    file.write('x')\n"                                                                         \
+	     "    file.seek(0)\n"                                                                            \
+	     "    run = len(file.read())\n"                                                                  \
+	     "exec('def run%d(): burn(0.3)\\nrun%d()' % (run, run))\n"                                       \
+	     "if run < 3: os.execv(sys.executable, [sys.executable, __file__])\n"
+
+LIVE_TEST(lifecycle, exec_of_the_same_at_the_same_addresses)
+{
+	struct service *service = service__command(pick("3.15", "debian"), OPTIONS("-q"), AGAIN);
+	const char *argv[SERVICE_WORDS + 2] = {"setarch", "-R"};
+	struct run *run;
+
+	memcpy(argv + 2, service->argv, service->count * sizeof(*argv));
+	run = service__finish(child__start(&(struct child_config){.argv = argv, .env = {"PBP_LIMIT=100"}}), service);
+	check_profile(run, 0);
+	for (int i = 1; i <= 3; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "run%d", i);
+		check(stacks__with(&run->stacks, name) > (by_readv() ? 30 : 250), "%s has %llu samples: %s", name,
+		      (unsigned long long)stacks__with(&run->stacks, name), run->err);
+	}
+}
+
 /* In a pid namespace of its own, where it can be said which number is next. Each worker has the same memory, but for its
  * function, which lies where the one before had its own. */
 #define SAME_PID                                                                                             \

@@ -10,17 +10,20 @@
 #include "base/util.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #define NSEC_PER_SEC 1000000000ull
 #define CMDLINE_THREADS 16 /* that are asked */
+#define AUXV_WORDS 256
 #define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD (include/linux/sched.h) */
 #define FIRST_USER_NS	   0xeffffffd /* PROC_USER_INIT_INO (include/linux/proc_ns.h) */
 
@@ -238,20 +241,57 @@ int proc__exe(pid_t pid, char *out, size_t size)
 	return 0;
 }
 
-int proc__exec_id(pid_t pid, uint64_t *out)
+/* Kinds and values by turns, and zeros behind. */
+static int read_auxv(pid_t pid, uint64_t words[AUXV_WORDS])
 {
-	uint64_t words[256] = {0}, hash = 0;
 	char path[64];
 	ssize_t len;
 
+	memset(words, 0, AUXV_WORDS * sizeof(*words));
 	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
-	len = read_text(path, (char *)words, sizeof(words));
-	if (len <= 0)
-		return len ?: -ESRCH; /* empty: it has no memory any more */
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+	len = read_text(path, (char *)words, AUXV_WORDS * sizeof(*words));
+	return len > 0 ? 0 : len ?: -ESRCH; /* empty: it has no memory any more */
+}
+
+static uint64_t hash_words(const uint64_t *words, size_t count, uint64_t hash)
+{
+	for (size_t i = 0; i < count; i++)
 		hash = hmap_mix(hash ^ words[i]);
-	*out = hash;
-	return 0;
+	return hash;
+}
+
+int proc__exec_id(pid_t pid, uint64_t *out)
+{
+	uint64_t words[AUXV_WORDS];
+	int err = read_auxv(pid, words);
+
+	if (!err)
+		*out = hash_words(words, AUXV_WORDS, 0);
+	return err;
+}
+
+/* Not permitted: there are none. */
+static int read_random(pid_t pid, const uint64_t *words, uint64_t random[2])
+{
+	struct iovec local = {random, 16}, remote = {NULL, 16};
+
+	random[0] = random[1] = 0;
+	for (size_t i = 0; i < AUXV_WORDS && words[i] != AT_NULL; i += 2)
+		if (words[i] == AT_RANDOM)
+			remote.iov_base = (void *)words[i + 1];
+	if (!remote.iov_base || process_vm_readv(pid, &local, 1, &remote, 1, 0) == 16)
+		return 0;
+	return errno == EFAULT || errno == ESRCH ? -errno : 0;
+}
+
+int proc__start_id(pid_t pid, uint64_t *out)
+{
+	uint64_t words[AUXV_WORDS], random[2];
+	int err = read_auxv(pid, words) ?: read_random(pid, words, random);
+
+	if (!err)
+		*out = hash_words(random, ARRAY_SIZE(random), hash_words(words, AUXV_WORDS, 0));
+	return err;
 }
 
 /* What follows "NAME:" in a status file; NULL when there is no such line. */

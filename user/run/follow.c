@@ -146,7 +146,7 @@ static bool is_fork_of(struct process *process, const struct process *parent, ui
 
 	if (!parent || !parent->attached)
 		return false;
-	err = process->gone ? -ESRCH : proc__exec_id(process->pid, &own) ?: proc__exec_id(parent->pid, &parents);
+	err = process->gone ? -ESRCH : proc__start_id(process->pid, &own) ?: proc__start_id(parent->pid, &parents);
 	/* The kernel side knows that it was, and of an exec there is a record to come. */
 	if (err)
 		return epoch;
