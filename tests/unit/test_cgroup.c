@@ -57,6 +57,18 @@ Test(cgroup, mounts_with_escapes)
 	cgroup_mounts__free(&mounts);
 }
 
+/* As after "unshare -C", where the old one is still there. */
+Test(cgroup, mounts_of_our_namespace_come_first)
+{
+	parse("1 2 0:3 /../.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	      "3 2 0:4 / /mnt/memory rw - cgroup cgroup rw,memory\n"
+	      "4 2 0:3 / /mnt rw - cgroup2 cgroup2 rw\n");
+	expect_mount(0, "/mnt", "/", "");
+	expect_mount(1, "/mnt/memory", "/", "rw,memory");
+	expect_mount(2, "/sys/fs/cgroup", "/../..", "");
+	cgroup_mounts__free(&mounts);
+}
+
 Test(cgroup, texts_that_are_no_mounts)
 {
 	static const char *const texts[] = {"",
@@ -111,6 +123,9 @@ Test(cgroup, outside_of_the_namespace)
 {
 	cr_expect(has("", "/../other", "0::/../other/in\n"));
 	cr_expect(!has("", "/in", "0::/../other/in\n"));
+	cr_expect(!has("", "/", "0::/../other/in\n"));
+	cr_expect(!has("", "/", "0::/..\n"));
+	cr_expect(has("", "/", "0::/..in\n"));
 }
 
 Test(cgroup, lines)

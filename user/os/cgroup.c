@@ -86,13 +86,21 @@ static int rank_of(const char *controllers, size_t len)
 	return !len ? 0 : has_item(controllers, len, "perf_event", 10) ? 1 : 2;
 }
 
-static int compare_mounts(const struct cgroup_mount *a, const struct cgroup_mount *b)
+/* "/../a": as the kernel tells what lies outside of our cgroup namespace. */
+static bool is_outside(const char *path, size_t len)
 {
-	return rank_of(a->controllers, strlen(a->controllers)) -
-	       rank_of(b->controllers, strlen(b->controllers));
+	return len >= 3 && !memcmp(path, "/..", 3) && (len == 3 || path[3] == '/');
 }
 
-/* By rank, else as they come. */
+static int compare_mounts(const struct cgroup_mount *a, const struct cgroup_mount *b)
+{
+	int outside = is_outside(a->root, strlen(a->root)) - is_outside(b->root, strlen(b->root));
+
+	return outside ?: rank_of(a->controllers, strlen(a->controllers)) -
+				  rank_of(b->controllers, strlen(b->controllers));
+}
+
+/* Those of our namespace first, by rank, else as they come. */
 static void sort_mounts(struct cgroup_mounts *mounts)
 {
 	for (size_t i = 1; i < mounts->items.len; i++) {
@@ -159,6 +167,8 @@ static bool is_below(const char *path, size_t len, const char *of)
 {
 	size_t of_len = strcmp(of, "/") ? strlen(of) : 0;
 
+	if (!of_len && is_outside(path, len))
+		return false;
 	return len >= of_len && !memcmp(path, of, of_len) && (len == of_len || path[of_len] == '/');
 }
 
@@ -271,7 +281,7 @@ static int take_dir(struct cgroup *cgroup, const struct cgroup_mounts *mounts, c
 	} else if (!mount || !S_ISDIR(stat_now.st_mode)) {
 		explain(reason, name, "it is no directory of a cgroup file system");
 		err = -EINVAL;
-	} else if (!strncmp(mount->root, "/..", 3)) {
+	} else if (is_outside(mount->root, strlen(mount->root))) {
 		explain(reason, name,
 			"it is mounted from outside of this cgroup namespace, where its processes cannot be "
 			"told from others: run the profiler in that namespace (nsenter --cgroup)");
