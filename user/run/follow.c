@@ -88,6 +88,15 @@ int follower__set_target(struct follower *follower, struct process *process)
 
 /* --- what happens to one --- */
 
+/* Whether it has called exec, or only keeps others from reading it now, is not known then. */
+static bool may_not_be_read(const struct process *process)
+{
+	uint64_t id;
+	int err = proc__exec_id(process->pid, &id);
+
+	return err == -EACCES || err == -EPERM;
+}
+
 /*
  * The program that ran until now is gone: what was sampled of it is named from what is known, then all is
  * forgotten. What comes may have threads, and other privileges, at which the kernel takes timers on threads
@@ -100,7 +109,7 @@ void follower__exec(struct follower *follower, struct process *process)
 	engine__unset_target(follower->engine, process);
 	flush(follower);
 	symbolizer__forget(follower->symbolizer, process);
-	process->execs += process->python && !process->inherited;
+	process->execs += process->python && !process->inherited && !may_not_be_read(process);
 	process->python &= process->asked_for;
 	process->inherited = process->gone = false;
 	/* What it was before is not counted against it. */
