@@ -412,13 +412,13 @@ uint64_t proc__own_cpu_ns(void)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-uint64_t proc__own_age_ns(void)
+uint64_t proc__age_ns(pid_t pid)
 {
 	struct proc_stat stat;
 	struct timespec now;
 	uint64_t began, now_ns;
 
-	if (proc__stat(getpid(), &stat) || clock_gettime(CLOCK_BOOTTIME, &now))
+	if (proc__stat(pid, &stat) || clock_gettime(CLOCK_BOOTTIME, &now))
 		return 0;
 	began = stat.start_ticks * (1000000000ull / sysconf(_SC_CLK_TCK));
 	now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;

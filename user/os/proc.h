@@ -78,7 +78,7 @@ int proc__own_rights(struct proc_rights *out);
 uint64_t proc__own_rss(void);
 /* The most that it ever was (VmHWM). */
 uint64_t proc__own_peak_rss(void);
-/* Since this process was started, to within a hundredth of a second. */
-uint64_t proc__own_age_ns(void);
+/* Since a process was started, to within a hundredth of a second; 0: not known. */
+uint64_t proc__age_ns(pid_t pid);
 /* CPU time of this process so far (CLOCK_PROCESS_CPUTIME_ID). */
 uint64_t proc__own_cpu_ns(void);
