@@ -82,7 +82,7 @@ LIVE_TEST(input, zombie)
 	check_refused_shortly(profile_pid(child->pid), FAILED, "zombie");
 }
 
-/* As in a script: "python3 app.py & pybpfprof -p $!". It may be the shell's fork still, or have no libpython yet. */
+/* "python3 app.py & pybpfprof -p $!": it may be the shell's fork still, or have no libpython yet. */
 LIVE_TEST(input, python_that_has_just_been_started)
 {
 	static const char script[] = "{ sleep 0.05; exec \"$1\" -c 'while True: sum(range(200))'; } &"

@@ -224,7 +224,7 @@ LIVE_TEST(namespaces, proc_of_another)
 	      "exit code %d: %s", run->code, run->out);
 }
 
-/* The profiler is outside, and what it starts inside: the namespace ends with the command, and waits for all in it. */
+/* The profiler is outside. The namespace ends with the command, and waits for all that is in it. */
 LIVE_TEST(namespaces, of_what_is_started_only)
 {
 	struct service *service =

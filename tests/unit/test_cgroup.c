@@ -189,7 +189,7 @@ static void expect_found(const char *name, const char *path)
 	buf__free(&reason);
 }
 
-/* As the kernel tells it ("systemctl show" and others as well), from where the user is, with slashes behind. */
+/* As the kernel (and systemctl show) tells it, from where the user is, with slashes behind. */
 Test(cgroup, found_by_its_path, .init = make_folder, .fini = remove_folder)
 {
 	char text[256], path[128];

@@ -320,7 +320,8 @@ Test(proc, exec_ids)
 /* Where addresses are not random, two programs have random bytes only that are not the same. */
 Test(proc, start_ids)
 {
-	pid_t fork_of_us = start_named("fork"), a = start_sleep(ADDR_NO_RANDOMIZE), b = start_sleep(ADDR_NO_RANDOMIZE);
+	pid_t fork_of_us = start_named("fork");
+	pid_t a = start_sleep(ADDR_NO_RANDOMIZE), b = start_sleep(ADDR_NO_RANDOMIZE);
 	uint64_t id;
 
 	if (exec_id(a) != exec_id(b))

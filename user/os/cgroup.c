@@ -306,7 +306,7 @@ static bool is_dir_of(const struct cgroup_mounts *mounts, const char *name)
 	return is;
 }
 
-/* A directory of the first hierarchy that has one there; NULL. With a slash before it, it is as the kernel tells it. */
+/* A directory of the first hierarchy that has one there; NULL. With a slash before: as the kernel tells it. */
 static char *dir_by_path(const struct cgroup_mounts *mounts, const char *name)
 {
 	for (size_t i = 0; i < mounts->items.len && *name != '.'; i++) {
@@ -381,7 +381,8 @@ static int find_by_end(struct cgroup *cgroup, const struct cgroup_mounts *mounts
 }
 
 /* `name`: without slashes at its end. */
-static int find(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name, struct buf *reason)
+static int find(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
+		struct buf *reason)
 {
 	bool is_dir = is_dir_of(mounts, name);
 	char *dir = is_dir ? NULL : dir_by_path(mounts, name);

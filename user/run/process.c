@@ -288,8 +288,8 @@ static void add_halt(const struct process *process, char *reason, size_t reason_
 }
 
 /*
- * It runs the same program, with the same code, as at the last look, and has had the time for an exec: one that was just
- * forked is its parent's program still, and of one that has just called exec not all is mapped.
+ * It runs the same program, with the same code, as at the last look, and has had the time for an exec: one that
+ * was just forked is its parent's program still, and of one that has just called exec not all is mapped.
  */
 static bool is_settled(const struct process *process, uint64_t *known)
 {
