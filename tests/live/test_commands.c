@@ -173,20 +173,18 @@ LIVE_TEST(commands, signals_of_the_group)
 	check(strstr(child__err(child), "wrote "), "no profile: %s", child__err(child));
 }
 
-/* Ctrl-C at a terminal comes to both: the program gets it once, and the profile is written. The shell of script(1) must not
- * be among them: dash dies of the signal itself.
- */
-LIVE_TEST(commands, interrupt_at_a_terminal)
+/* The shell of script(1) must not be among those that get it: dash dies of the signal itself. */
+static void check_interrupt(const char *text)
 {
 	static const char keys[] =
 		"(until grep -q ready \"$0\"; do sleep 0.05; done; printf '\\003'; sleep 3) |"
 		" script -qefc \"exec $1\" /dev/null >\"$0\"";
-	struct service *service = service__command(pick("3.14", "debian"), OPTIONS("-q"), CATCHES);
+	struct service *service = service__command(pick("3.14", "debian"), OPTIONS("-q"), text);
 	char line[2048] = "", out[CHILD_PATH];
 	const char *argv[] = {"sh", "-c", keys, out, line, NULL};
 	struct stacks stacks;
 	struct child *child;
-	char *text;
+	char *shown;
 
 	for (size_t i = 0, len = 0; i < service->count; i++)
 		len += snprintf(line + len, sizeof(line) - len, "%s ", service->argv[i]);
@@ -194,10 +192,22 @@ LIVE_TEST(commands, interrupt_at_a_terminal)
 	write_file(out, "");
 	child = child__start(&(struct child_config){.argv = argv, .group = true});
 	check(child__wait(child, 60), "it does not end");
-	text = read_text(out);
-	check(child__code(child) == 7, "exit code %d: %s", child__code(child), text);
-	check(strstr(text, "got [2]"), "not one SIGINT: %s", text);
-	check(!stacks__parse(&stacks, service->file), "no profile: %s", text);
+	shown = read_text(out);
+	check(child__code(child) == 7, "exit code %d: %s", child__code(child), shown);
+	check(strstr(shown, "got [2]"), "not one SIGINT: %s", shown);
+	check(!stacks__parse(&stacks, service->file), "no profile: %s", shown);
+}
+
+/* Ctrl-C at a terminal comes to both: the program gets it once, and the profile is written. */
+LIVE_TEST(commands, interrupt_at_a_terminal)
+{
+	check_interrupt(CATCHES);
+}
+
+/* As the leader of the shell's job it could not have left the group that the terminal signals. */
+LIVE_TEST(commands, interrupt_of_one_that_has_left_the_group)
+{
+	check_interrupt("import os\nos.setpgid(0, 0)\n" CATCHES);
 }
 
 /* A profile of that long; the command goes on to its end. */

@@ -7,6 +7,9 @@
 #include "groups.h"
 #include "service.h"
 
+#include "base/util.h"
+#include "os/proc.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -155,6 +158,30 @@ GROUP_TEST(containers, pods)
 	      "the pod: %s", run->err);
 	put_docker(B, "web");
 	check_unknown("web", "2 may be meant: ");
+}
+
+/* crun takes nearly any name, and a cgroup that has another. */
+GROUP_TEST(containers, odd_names)
+{
+	char longest[200] = "", text[CHILD_PATH], path[CHILD_PATH];
+	const char *const names[] = {".web", longest};
+	const char *mount = unified_mount(), *group;
+	struct proc_stat stat;
+	struct target *target;
+
+	have_own_files();
+	memset(longest, 'x', sizeof(longest) - 1);
+	group = make_group(make_group(mount, NULL), "group");
+	target = spin_in(group);
+	check(!proc__stat(target->pid, &stat), "no stat of %d", target->pid);
+	snprintf(text, sizeof(text), "{\"pid\":%d,\"process-start-time\":%llu,\"cgroup-path\":\"%s\"}", target->pid,
+		 (unsigned long long)stat.start_ticks, group + strlen(mount));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "/run/crun/%s", names[i]);
+		put_file(text, "%s/status", path);
+		check_only(run_of(names[i]), target);
+		check(!unlink(strcat(path, "/status")), "unlink: %s", strerror(errno));
+	}
 }
 
 #define STORAGE "/.local/share/containers/storage/overlay-containers/containers.json"

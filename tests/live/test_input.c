@@ -82,6 +82,17 @@ LIVE_TEST(input, zombie)
 	check_refused_shortly(profile_pid(child->pid), FAILED, "zombie");
 }
 
+/* "python3 app.py & pybpfprof -p $!": it may be the shell's fork still, or have no libpython yet. */
+LIVE_TEST(input, python_that_has_just_been_started)
+{
+	static const char script[] = "{ sleep 0.05; exec \"$1\" -c 'while True: sum(range(200))'; } &"
+				     " exec \"$0\" --engine=readv -q -d 0.2 -p $!";
+	const char *argv[] = {"sh", "-c", script, profiler_path(), pick("3.12", "pyenv")->command, NULL};
+	struct child *child = child__start(&(struct child_config){.argv = argv, .group = true});
+
+	check(child__wait(child, 60) && !child__code(child), "it fails: %s", child__err(child));
+}
+
 LIVE_TEST(input, kernel_thread)
 {
 	check_refused_shortly(profile_pid(2), NOT_PYTHON, "not a Python process");

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { FAILED = 1 };
+
 /* --- libpython is loaded late --- */
 
 static void check_spin(const struct run *run, pid_t pid)
@@ -99,6 +101,34 @@ LIVE_TEST(lifecycle, exec_chain)
 				      stack__count(stack, names[2]) <=
 			      1,
 		      "frames of two programs: %s", stack__text(stack));
+	}
+}
+
+/* Where addresses are not random, the next program is where the one before was, to the last byte. */
+#define AGAIN                                                                                                \
+	BURN "import os, sys\n"                                                                              \
+	     "with open(__file__ + '.runs', 'a+') as file:\n"                                                \
+	     "    file.write('x')\n"                                                                         \
+	     "    file.seek(0)\n"                                                                            \
+	     "    run = len(file.read())\n"                                                                  \
+	     "exec('def run%d(): burn(0.3)\\nrun%d()' % (run, run))\n"                                       \
+	     "if run < 3: os.execv(sys.executable, [sys.executable, __file__])\n"
+
+LIVE_TEST(lifecycle, exec_of_the_same_at_the_same_addresses)
+{
+	struct service *service = service__command(pick("3.15", "debian"), OPTIONS("-q"), AGAIN);
+	const char *argv[SERVICE_WORDS + 2] = {"setarch", "-R"};
+	struct run *run;
+
+	memcpy(argv + 2, service->argv, service->count * sizeof(*argv));
+	run = service__finish(child__start(&(struct child_config){.argv = argv, .env = {"PBP_LIMIT=100"}}), service);
+	check_profile(run, 0);
+	for (int i = 1; i <= 3; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "run%d", i);
+		check(stacks__with(&run->stacks, name) > (by_readv() ? 30 : 250), "%s has %llu samples: %s", name,
+		      (unsigned long long)stacks__with(&run->stacks, name), run->err);
 	}
 }
 
@@ -245,6 +275,24 @@ LIVE_TEST(lifecycle, few_file_descriptors)
 	check_fleet(run);
 	check(strstr(run->err, "RLIMIT_NOFILE") && strstr(run->err, "all processes have ended"), "it says: %s",
 	      run->err);
+}
+
+LIVE_TEST(lifecycle, too_few_file_descriptors)
+{
+	struct target *target = start(pick("3.14", "debian"), "spin.py");
+	const char *argv[SERVICE_WORDS + 2] = {"prlimit", "--nofile=8:8"};
+	struct service *service;
+	struct run *run;
+	char pid[16];
+
+	if (by_readv())
+		return;
+	snprintf(pid, sizeof(pid), "%d", target->pid);
+	service = service__profiled(OPTIONS("-d", "0.3", "--engine=bpf", "-p", pid));
+	memcpy(argv + 2, service->argv, service->count * sizeof(*argv));
+	run = service__finish(child__start(&(struct child_config){.argv = argv}), service);
+	check(run->code == FAILED && strstr(run->err, "RLIMIT_NOFILE (ulimit -n) is too low"), "exit code %d: %s",
+	      run->code, run->err);
 }
 
 static size_t count_fds(pid_t pid)

@@ -224,6 +224,23 @@ LIVE_TEST(namespaces, proc_of_another)
 	      "exit code %d: %s", run->code, run->out);
 }
 
+/* The profiler is outside. The namespace ends with the command, and waits for all that is in it. */
+LIVE_TEST(namespaces, of_what_is_started_only)
+{
+	struct service *service =
+		service__command(pick("3.14", "debian"), OPTIONS("-q", "-s"), BURN "burn(0.3)\nraise SystemExit(6)\n");
+	const char *argv[SERVICE_WORDS + 2] = {"unshare", "-p"};
+	struct child *child;
+	struct run *run;
+
+	memcpy(argv + 2, service->argv, service->count * sizeof(*argv));
+	child = child__start(&(struct child_config){.argv = argv});
+	check(child__wait(child, 60), "it does not end: %s", child__err(child));
+	run = service__finish(child, service);
+	check_profile(run, 6);
+	check(strstr(run->err, "[1 inside]"), "it says: %s", run->err);
+}
+
 LIVE_TEST(namespaces, no_proc)
 {
 	const char *argv[] = {"unshare",       "-m", "sh", "-c", "umount -l /proc && exec \"$0\" -p 1 -d 0.3",

@@ -308,6 +308,36 @@ LIVE_TEST(permissions, command_of_an_ordinary_user)
 	check_not_permitted(run, "not permitted to load BPF");
 }
 
+/* One of those that are profiled keeps others from reading it, as an exec of a set-user-id program does. */
+LIVE_TEST(permissions, one_that_may_not_be_read_any_more)
+{
+	static const char text[] = BURN "import ctypes, os\n"
+					"def closed():\n"
+					"    burn(0.2)\n"
+					"    ctypes.CDLL(None).prctl(4, 0)\n"
+					"    burn(0.2)\n"
+					"def open_to_all(): burn(0.5)\n"
+					"if not os.fork():\n"
+					"    closed()\n"
+					"    os._exit(0)\n"
+					"os.wait()\n"
+					"open_to_all()\n";
+	const struct python *python = pick("3.11", "host");
+	char program[CHILD_PATH + 16], file[CHILD_PATH];
+	struct run *run;
+
+	snprintf(program, sizeof(program), "%s/own.py", scratch_folder(""));
+	write_file(program, text);
+	run = run_as_stranger(OPTIONS("-r", "499", "-s", "--", python->command, program), file, sizeof(file));
+	check(run->code == PARTIAL && strstr(run->err, "is not profiled: permission denied"), "exit code %d: %s",
+	      run->code, run->err);
+	check(!strstr(run->err, "another program"), "it says: %s", run->err);
+	check(stacks__with(&run->stacks, "closed") && stacks__with(&run->stacks, "open_to_all"),
+	      "closed has %llu samples, open_to_all %llu: %s",
+	      (unsigned long long)stacks__with(&run->stacks, "closed"),
+	      (unsigned long long)stacks__with(&run->stacks, "open_to_all"), run->err);
+}
+
 /* Nobody may read the program's file, so nobody may read the process, though it is the user's own. */
 LIVE_TEST(permissions, command_that_is_protected)
 {

@@ -95,6 +95,33 @@ LIVE_TEST(services, brief_children)
 	check(named > 60, "brief has %.1f %%: %s", named, run->err);
 }
 
+/* As servers' workers do, by writing over the words that they were started with. */
+#define TITLE                                                                                                \
+	"import ctypes\n"                                                                                    \
+	"def title(text):\n"                                                                                 \
+	"    with open('/proc/self/stat') as file: words = file.read().rsplit(')', 1)[1].split()\n"          \
+	"    start, end = int(words[45]), int(words[46])\n"                                                  \
+	"    ctypes.memmove(start, text.ljust(end - start, b'\\0'), end - start)\n"
+
+LIVE_TEST(services, workers_with_names_of_their_own)
+{
+	static const char text[] = BURN TITLE "import os\n"
+					      "title(b'master')\n"
+					      "for i in range(2):\n"
+					      "    if not os.fork():\n"
+					      "        title(b'worker-%d' % i)\n"
+					      "        burn(0.4)\n"
+					      "        os._exit(0)\n"
+					      "os.wait(), os.wait()\n";
+	struct service *service = service__command(pick("3.11", "host"), OPTIONS("-q", "-s"), text);
+	struct run *run = service__run(service);
+	const char *file = read_text(service->file);
+
+	check_profile(run, 0);
+	check(strstr(run->err, " (worker-0): ") && strstr(run->err, " (worker-1): "), "it says: %s", run->err);
+	check(strstr(file, " (worker-0);") && strstr(file, " (worker-1);"), "the profile has: %.2000s", file);
+}
+
 /* The end of the command is the end of the run, whatever it leaves behind, and that is told. */
 LIVE_TEST(services, daemon)
 {

@@ -136,6 +136,7 @@ EACH_KIND(threads, whose_main_thread_has_exited)
 	uint64_t work = stacks__ending_in(&run->stacks, shown("Thread.run;work;work.<locals>.inner"));
 
 	check(percent(run, work) > 95, "the workers have %.2f %%", percent(run, work));
+	check(strstr(run->err, "mainexit.py)"), "it is not told which program it is: %s", run->err);
 }
 
 /* --- without a GIL --- */

@@ -57,6 +57,18 @@ Test(cgroup, mounts_with_escapes)
 	cgroup_mounts__free(&mounts);
 }
 
+/* As after "unshare -C", where the old one is still there. */
+Test(cgroup, mounts_of_our_namespace_come_first)
+{
+	parse("1 2 0:3 /../.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	      "3 2 0:4 / /mnt/memory rw - cgroup cgroup rw,memory\n"
+	      "4 2 0:3 / /mnt rw - cgroup2 cgroup2 rw\n");
+	expect_mount(0, "/mnt", "/", "");
+	expect_mount(1, "/mnt/memory", "/", "rw,memory");
+	expect_mount(2, "/sys/fs/cgroup", "/../..", "");
+	cgroup_mounts__free(&mounts);
+}
+
 Test(cgroup, texts_that_are_no_mounts)
 {
 	static const char *const texts[] = {"",
@@ -111,6 +123,9 @@ Test(cgroup, outside_of_the_namespace)
 {
 	cr_expect(has("", "/../other", "0::/../other/in\n"));
 	cr_expect(!has("", "/in", "0::/../other/in\n"));
+	cr_expect(!has("", "/", "0::/../other/in\n"));
+	cr_expect(!has("", "/", "0::/..\n"));
+	cr_expect(has("", "/", "0::/..in\n"));
 }
 
 Test(cgroup, lines)
@@ -159,6 +174,46 @@ static void remove_folder(void)
 
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	cr_expect_eq(system(command), 0);
+}
+
+static void expect_found(const char *name, const char *path)
+{
+	struct buf reason = {0};
+	struct cgroup cgroup;
+	int err = cgroup__find(&cgroup, &mounts, name, &reason);
+
+	cr_expect_eq(!err, path != NULL, "%s: %d", name, err);
+	if (!err && path)
+		cr_expect_str_eq(cgroup.path, path, "%s", name);
+	cgroup__close(&cgroup);
+	buf__free(&reason);
+}
+
+/* As the kernel (and systemctl show) tells it, from where the user is, with slashes behind. */
+Test(cgroup, found_by_its_path, .init = make_folder, .fini = remove_folder)
+{
+	char text[256], path[128];
+
+	snprintf(text, sizeof(text), "9 8 0:3 /pod %s rw - cgroup2 cgroup2 rw\n", folder);
+	parse(text);
+	snprintf(path, sizeof(path), "%s/box", folder);
+	cr_assert_eq(mkdir(path, 0755), 0);
+	expect_found(path, "/pod/box");
+	strcat(path, "/in");
+	cr_assert_eq(mkdir(path, 0755), 0);
+	expect_found("/pod/box/in", "/pod/box/in");
+	expect_found("/pod/box//", "/pod/box");
+	expect_found("/pod", "/pod");
+	expect_found("box/", "/pod/box");
+	expect_found("in/", "/pod/box/in");
+	expect_found("/in", NULL);
+	expect_found(".", NULL);
+	cr_assert_eq(chdir(path), 0);
+	expect_found(".", "/pod/box/in");
+	expect_found("../", "/pod/box");
+	expect_found("../../..", NULL);
+	cr_assert_eq(chdir("/"), 0);
+	cgroup_mounts__free(&mounts);
 }
 
 static int count(void *context, const char *dir)

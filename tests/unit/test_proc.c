@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/personality.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -277,12 +278,21 @@ static uint64_t exec_id(pid_t pid)
 	return id;
 }
 
-static pid_t start_sleep(void)
+static uint64_t start_id(pid_t pid)
+{
+	uint64_t id = 0;
+
+	cr_assert_eq(proc__start_id(pid, &id), 0);
+	return id;
+}
+
+static pid_t start_sleep(unsigned long with)
 {
 	char *const argv[] = {"sleep", "60", NULL};
 	pid_t pid = fork();
 
 	if (!pid) {
+		personality(with);
 		execvp(argv[0], argv);
 		_exit(1);
 	}
@@ -294,7 +304,7 @@ static pid_t start_sleep(void)
 /* As long as neither calls exec, a fork runs its parent's program; not another start of the same one. */
 Test(proc, exec_ids)
 {
-	pid_t fork_of_us = start_named("fork"), a = start_sleep(), b = start_sleep();
+	pid_t fork_of_us = start_named("fork"), a = start_sleep(0), b = start_sleep(0);
 	uint64_t id;
 
 	cr_expect_eq(exec_id(fork_of_us), exec_id(getpid()));
@@ -302,6 +312,25 @@ Test(proc, exec_ids)
 	cr_expect_neq(exec_id(a), exec_id(b));
 	cr_expect_eq(exec_id(a), exec_id(a));
 	cr_expect_eq(proc__exec_id(gone_pid(), &id), -ESRCH);
+	stop(fork_of_us);
+	stop(a);
+	stop(b);
+}
+
+/* Where addresses are not random, two programs have random bytes only that are not the same. */
+Test(proc, start_ids)
+{
+	pid_t fork_of_us = start_named("fork");
+	pid_t a = start_sleep(ADDR_NO_RANDOMIZE), b = start_sleep(ADDR_NO_RANDOMIZE);
+	uint64_t id;
+
+	if (exec_id(a) != exec_id(b))
+		cr_log_warn("addresses are random all the same");
+	cr_expect_eq(start_id(fork_of_us), start_id(getpid()));
+	cr_expect_neq(start_id(a), start_id(getpid()));
+	cr_expect_neq(start_id(a), start_id(b));
+	cr_expect_eq(start_id(a), start_id(a));
+	cr_expect_eq(proc__start_id(gone_pid(), &id), -ESRCH);
 	stop(fork_of_us);
 	stop(a);
 	stop(b);

@@ -112,8 +112,8 @@ Test(signals, a_command_that_has_ended)
 	cr_expect_eq(waitpid(child, NULL, WNOHANG), 0, "it got none");
 }
 
-/* A command that says each signal it gets, in our process group. */
-static int start_telling(void)
+/* A command that says each signal it gets, in our process group or not. */
+static int start_telling(bool leaves)
 {
 	int told[2];
 	char byte;
@@ -127,6 +127,8 @@ static int start_telling(void)
 		int number;
 
 		alarm(60);
+		if (leaves && setpgid(0, 0))
+			_exit(1);
 		sigfillset(&all);
 		sigdelset(&all, SIGALRM);
 		sigprocmask(SIG_BLOCK, &all, NULL);
@@ -156,7 +158,7 @@ static int count_told(int fd, int number)
 Test(signals, of_the_whole_group)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	int fd = start_telling();
+	int fd = start_telling(false);
 
 	cr_assert_geq(signals__open(child), 0);
 	for (size_t i = 0; i < 4; i++) {
@@ -167,4 +169,16 @@ Test(signals, of_the_whole_group)
 		kill(-getpgrp(), numbers[i]);
 		cr_expect_eq(count_told(fd, numbers[i]), 1, "%d to the group again", numbers[i]);
 	}
+}
+
+/* What is sent to a group that it is not in any more it gets by us only. */
+Test(signals, of_the_group_that_it_has_left)
+{
+	int fd = start_telling(true);
+
+	cr_assert_geq(signals__open(child), 0);
+	kill(0, SIGTERM);
+	cr_expect_eq(count_told(fd, SIGTERM), 1, "to the group");
+	kill(getpid(), SIGINT);
+	cr_expect_eq(count_told(fd, SIGINT), 1, "to this program alone");
 }

@@ -130,6 +130,11 @@ const char *log_shown(const char *text)
 	return word;
 }
 
+const char *log_reason(int err)
+{
+	return err == -EMFILE ? "Too many open files: RLIMIT_NOFILE (ulimit -n) is too low" : strerror(-err);
+}
+
 /* The last column stays free: a full line would wrap, and clearing it would leave the first part behind. */
 static size_t progress_columns(void)
 {

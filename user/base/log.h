@@ -18,6 +18,9 @@ bool log_enabled(enum log_level level);
  * later. */
 const char *log_shown(const char *text);
 
+/* What a negative errno means, and what would help if it is a limit that is too low. */
+const char *log_reason(int err);
+
 /*
  * While a progress line is shown (without newline at its end), log_progress() replaces it and any other
  * message first clears it. An empty text only clears. Nothing happens when stderr is not a terminal.

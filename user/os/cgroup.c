@@ -86,13 +86,21 @@ static int rank_of(const char *controllers, size_t len)
 	return !len ? 0 : has_item(controllers, len, "perf_event", 10) ? 1 : 2;
 }
 
-static int compare_mounts(const struct cgroup_mount *a, const struct cgroup_mount *b)
+/* "/../a": as the kernel tells what lies outside of our cgroup namespace. */
+static bool is_outside(const char *path, size_t len)
 {
-	return rank_of(a->controllers, strlen(a->controllers)) -
-	       rank_of(b->controllers, strlen(b->controllers));
+	return len >= 3 && !memcmp(path, "/..", 3) && (len == 3 || path[3] == '/');
 }
 
-/* By rank, else as they come. */
+static int compare_mounts(const struct cgroup_mount *a, const struct cgroup_mount *b)
+{
+	int outside = is_outside(a->root, strlen(a->root)) - is_outside(b->root, strlen(b->root));
+
+	return outside ?: rank_of(a->controllers, strlen(a->controllers)) -
+				  rank_of(b->controllers, strlen(b->controllers));
+}
+
+/* Those of our namespace first, by rank, else as they come. */
 static void sort_mounts(struct cgroup_mounts *mounts)
 {
 	for (size_t i = 1; i < mounts->items.len; i++) {
@@ -159,6 +167,8 @@ static bool is_below(const char *path, size_t len, const char *of)
 {
 	size_t of_len = strcmp(of, "/") ? strlen(of) : 0;
 
+	if (!of_len && is_outside(path, len))
+		return false;
 	return len >= of_len && !memcmp(path, of, of_len) && (len == of_len || path[of_len] == '/');
 }
 
@@ -271,7 +281,7 @@ static int take_dir(struct cgroup *cgroup, const struct cgroup_mounts *mounts, c
 	} else if (!mount || !S_ISDIR(stat_now.st_mode)) {
 		explain(reason, name, "it is no directory of a cgroup file system");
 		err = -EINVAL;
-	} else if (!strncmp(mount->root, "/..", 3)) {
+	} else if (is_outside(mount->root, strlen(mount->root))) {
 		explain(reason, name,
 			"it is mounted from outside of this cgroup namespace, where its processes cannot be "
 			"told from others: run the profiler in that namespace (nsenter --cgroup)");
@@ -286,14 +296,28 @@ static int take_dir(struct cgroup *cgroup, const struct cgroup_mounts *mounts, c
 	return err;
 }
 
-/* A directory of the first hierarchy that has one there; NULL. */
+/* By its path from "/" or from here. */
+static bool is_dir_of(const struct cgroup_mounts *mounts, const char *name)
+{
+	char *dir = realpath(name, NULL);
+	bool is = dir && mount_of(mounts, dir);
+
+	free(dir);
+	return is;
+}
+
+/* A directory of the first hierarchy that has one there; NULL. With a slash before: as the kernel tells it. */
 static char *dir_by_path(const struct cgroup_mounts *mounts, const char *name)
 {
-	for (size_t i = 0; i < mounts->items.len; i++) {
+	for (size_t i = 0; i < mounts->items.len && *name != '.'; i++) {
+		const struct cgroup_mount *mount = &mounts->items.items[i];
+		const char *below = name;
 		struct stat stat_now;
 		char *dir;
 
-		if (asprintf(&dir, "%s/%s", mounts->items.items[i].dir, name) < 0)
+		if (strcmp(mount->root, "/") && is_below(name, strlen(name), mount->root))
+			below += strlen(mount->root);
+		if (asprintf(&dir, "%s/%s", mount->dir, below) < 0)
 			return NULL;
 		if (!stat(dir, &stat_now) && S_ISDIR(stat_now.st_mode))
 			return dir;
@@ -356,18 +380,33 @@ static int find_by_end(struct cgroup *cgroup, const struct cgroup_mounts *mounts
 	return err;
 }
 
+/* `name`: without slashes at its end. */
+static int find(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
+		struct buf *reason)
+{
+	bool is_dir = is_dir_of(mounts, name);
+	char *dir = is_dir ? NULL : dir_by_path(mounts, name);
+	int err = dir			   ? take_dir(cgroup, mounts, name, dir, reason)
+		  : is_dir || *name == '/' ? take_dir(cgroup, mounts, name, name, reason)
+					   : find_by_end(cgroup, mounts, name, reason);
+
+	free(dir);
+	return err;
+}
+
 int cgroup__find(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
 		 struct buf *reason)
 {
-	char *dir;
+	size_t len = strlen(name);
+	char *copy;
 	int err;
 
 	*cgroup = (struct cgroup){.fd = -1};
-	if (*name == '/')
-		return take_dir(cgroup, mounts, name, name, reason);
-	dir = dir_by_path(mounts, name);
-	err = dir ? take_dir(cgroup, mounts, name, dir, reason) : find_by_end(cgroup, mounts, name, reason);
-	free(dir);
+	while (len > 1 && name[len - 1] == '/')
+		len--;
+	copy = strndup(name, len);
+	err = copy ? find(cgroup, mounts, copy, reason) : -ENOMEM;
+	free(copy);
 	return err;
 }
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CONTAINER_ID_BYTES 128
+#define CONTAINER_ID_BYTES 256 /* a part of a path has 255 at most */
 #define CONTAINER_ID_SHOWN 12 /* characters of a long one */
 #define CONTAINER_ID_LEAST 4  /* characters of one that a user may leave off after */
 

@@ -131,6 +131,12 @@ static void look_below(struct look *look, int fd, const char *const *parts, cons
 	close(fd);
 }
 
+/* A container may be called ".web"; a file that is called so is one that is being written. */
+static bool is_left_out(const char *name, const char *below)
+{
+	return name[0] == '.' && (!below || !name[strspn(name, ".")]);
+}
+
 /* Every entry that matches the first of the parts. */
 static void look_at_each(struct look *look, int dir, const char *const *parts)
 {
@@ -141,7 +147,7 @@ static void look_at_each(struct look *look, int dir, const char *const *parts)
 	if (!stream && fd >= 0)
 		close(fd);
 	for (int i = 0; stream && i < ENTRIES_MAX && !is_over(look) && (entry = readdir(stream)); i++) {
-		if (entry->d_name[0] == '.' || fnmatch(parts[0], entry->d_name, 0))
+		if (is_left_out(entry->d_name, parts[1]) || fnmatch(parts[0], entry->d_name, 0))
 			continue;
 		if (parts[1])
 			look_below(look, open_below(dir, entry->d_name, O_PATH | O_DIRECTORY), parts + 1,

@@ -70,6 +70,14 @@ bool pidns__is_nested(void)
 	return !stat("/proc/self/ns/pid", &own) && own.st_ino != FIRST_PID_NS;
 }
 
+bool pidns__is_other_for_children(void)
+{
+	struct stat own, theirs;
+
+	return stat("/proc/self/ns/pid", &own) || stat("/proc/self/ns/pid_for_children", &theirs) ||
+	       own.st_ino != theirs.st_ino;
+}
+
 pid_t pidns__inner_pid(pid_t pid)
 {
 	pid_t outer = 0, inner = 0;

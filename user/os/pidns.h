@@ -18,6 +18,9 @@ const char *pidns__proc_fault(void);
 /* Is it one below the machine's own? */
 bool pidns__is_nested(void);
 
+/* Are processes that this one starts in another one than its own (unshare -p)? For signal handlers, too. */
+bool pidns__is_other_for_children(void);
+
 /* The number that a process, or one of its threads, has in its own namespace; 0: the same, or not known. */
 pid_t pidns__inner_pid(pid_t pid);
 pid_t pidns__inner_tid(pid_t pid, pid_t tid);

@@ -10,16 +10,20 @@
 #include "base/util.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #define NSEC_PER_SEC 1000000000ull
+#define CMDLINE_THREADS 16 /* that are asked */
+#define AUXV_WORDS 256
 #define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD (include/linux/sched.h) */
 #define FIRST_USER_NS	   0xeffffffd /* PROC_USER_INIT_INO (include/linux/proc_ns.h) */
 
@@ -175,6 +179,31 @@ int proc__task_cpu(pid_t pid, pid_t tid)
 	return at ? atoi(at + 1) : -EINVAL;
 }
 
+static ssize_t without_zeros(const char *text, ssize_t len)
+{
+	while (len > 0 && text[len - 1] == '\0')
+		len--;
+	return len;
+}
+
+/* Of one whose main thread has ended, as another one tells it; 0: none does. */
+static ssize_t cmdline_of_thread(pid_t pid, char *out, size_t size)
+{
+	struct proc_tasks tasks;
+	ssize_t len = 0;
+
+	if (proc__tasks(pid, &tasks))
+		return 0;
+	for (size_t i = 0; i < tasks.tids.len && i < CMDLINE_THREADS && len <= 0; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/cmdline", pid, tasks.tids.items[i]);
+		len = tasks.tids.items[i] == pid ? 0 : without_zeros(out, read_text(path, out, size));
+	}
+	vec__free(&tasks.tids);
+	return len > 0 ? len : 0;
+}
+
 int proc__cmdline(pid_t pid, char *out, size_t size)
 {
 	char path[64];
@@ -185,8 +214,7 @@ int proc__cmdline(pid_t pid, char *out, size_t size)
 	if (len < 0)
 		return len;
 
-	while (len && out[len - 1] == '\0')
-		len--;
+	len = without_zeros(out, len) ?: cmdline_of_thread(pid, out, size);
 	if (!len) {
 		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 		return read_comm(path, out, size);
@@ -213,20 +241,57 @@ int proc__exe(pid_t pid, char *out, size_t size)
 	return 0;
 }
 
-int proc__exec_id(pid_t pid, uint64_t *out)
+/* Kinds and values by turns, and zeros behind. */
+static int read_auxv(pid_t pid, uint64_t words[AUXV_WORDS])
 {
-	uint64_t words[256] = {0}, hash = 0;
 	char path[64];
 	ssize_t len;
 
+	memset(words, 0, AUXV_WORDS * sizeof(*words));
 	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
-	len = read_text(path, (char *)words, sizeof(words));
-	if (len <= 0)
-		return len ?: -ESRCH; /* empty: it has no memory any more */
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+	len = read_text(path, (char *)words, AUXV_WORDS * sizeof(*words));
+	return len > 0 ? 0 : len ?: -ESRCH; /* empty: it has no memory any more */
+}
+
+static uint64_t hash_words(const uint64_t *words, size_t count, uint64_t hash)
+{
+	for (size_t i = 0; i < count; i++)
 		hash = hmap_mix(hash ^ words[i]);
-	*out = hash;
-	return 0;
+	return hash;
+}
+
+int proc__exec_id(pid_t pid, uint64_t *out)
+{
+	uint64_t words[AUXV_WORDS];
+	int err = read_auxv(pid, words);
+
+	if (!err)
+		*out = hash_words(words, AUXV_WORDS, 0);
+	return err;
+}
+
+/* Not permitted: there are none. */
+static int read_random(pid_t pid, const uint64_t *words, uint64_t random[2])
+{
+	struct iovec local = {random, 16}, remote = {NULL, 16};
+
+	random[0] = random[1] = 0;
+	for (size_t i = 0; i < AUXV_WORDS && words[i] != AT_NULL; i += 2)
+		if (words[i] == AT_RANDOM)
+			remote.iov_base = (void *)words[i + 1];
+	if (!remote.iov_base || process_vm_readv(pid, &local, 1, &remote, 1, 0) == 16)
+		return 0;
+	return errno == EFAULT || errno == ESRCH ? -errno : 0;
+}
+
+int proc__start_id(pid_t pid, uint64_t *out)
+{
+	uint64_t words[AUXV_WORDS], random[2];
+	int err = read_auxv(pid, words) ?: read_random(pid, words, random);
+
+	if (!err)
+		*out = hash_words(random, ARRAY_SIZE(random), hash_words(words, AUXV_WORDS, 0));
+	return err;
 }
 
 /* What follows "NAME:" in a status file; NULL when there is no such line. */
@@ -347,13 +412,13 @@ uint64_t proc__own_cpu_ns(void)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-uint64_t proc__own_age_ns(void)
+uint64_t proc__age_ns(pid_t pid)
 {
 	struct proc_stat stat;
 	struct timespec now;
 	uint64_t began, now_ns;
 
-	if (proc__stat(getpid(), &stat) || clock_gettime(CLOCK_BOOTTIME, &now))
+	if (proc__stat(pid, &stat) || clock_gettime(CLOCK_BOOTTIME, &now))
 		return 0;
 	began = stat.start_ticks * (1000000000ull / sysconf(_SC_CLK_TCK));
 	now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;

@@ -49,9 +49,11 @@ int proc__exe(pid_t pid, char *out, size_t size);
 
 /*
  * A number for the program that one call of execve started, the same in its forks: made of what the kernel told it
- * at its start, which has random addresses in it. 0 or -errno.
+ * at its start, which has random addresses in it, if they are not switched off. 0 or -errno.
  */
 int proc__exec_id(pid_t pid, uint64_t *out);
+/* The same, with the random bytes that each program gets in any case: for that its memory is read. */
+int proc__start_id(pid_t pid, uint64_t *out);
 
 /* Bytes of code that the process has mapped. 0 or -errno. */
 int proc__code_bytes(pid_t pid, uint64_t *out);
@@ -76,7 +78,7 @@ int proc__own_rights(struct proc_rights *out);
 uint64_t proc__own_rss(void);
 /* The most that it ever was (VmHWM). */
 uint64_t proc__own_peak_rss(void);
-/* Since this process was started, to within a hundredth of a second. */
-uint64_t proc__own_age_ns(void);
+/* Since a process was started, to within a hundredth of a second; 0: not known. */
+uint64_t proc__age_ns(pid_t pid);
 /* CPU time of this process so far (CLOCK_PROCESS_CPUTIME_ID). */
 uint64_t proc__own_cpu_ns(void);

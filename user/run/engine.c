@@ -163,7 +163,7 @@ void engine__watch_threads(struct engine *engine)
 
 	if (err && !engine->warned_cpus)
 		log_warn("cannot put timers on the CPUs (%s): threads started from now on are missing",
-			 strerror(-err));
+			 log_reason(err));
 	engine->warned_cpus |= err != 0;
 }
 

@@ -22,6 +22,7 @@
 
 #define LINGER_NS (SECOND / 2) /* from the end of a process to the last of its samples */
 #define SWEEP_NS  (SECOND / 2)
+#define NAME_NS	  SECOND /* from a fork on: a name that the process gives itself later is not looked for */
 #define CPU_NS	  (SECOND / 10) /* between looks at CPU times, without BPF */
 #define SHARE	  50 /* passes that are repeated take one part in this many of a CPU at most */
 
@@ -87,6 +88,15 @@ int follower__set_target(struct follower *follower, struct process *process)
 
 /* --- what happens to one --- */
 
+/* Whether it has called exec, or only keeps others from reading it now, is not known then. */
+static bool may_not_be_read(const struct process *process)
+{
+	uint64_t id;
+	int err = proc__exec_id(process->pid, &id);
+
+	return err == -EACCES || err == -EPERM;
+}
+
 /*
  * The program that ran until now is gone: what was sampled of it is named from what is known, then all is
  * forgotten. What comes may have threads, and other privileges, at which the kernel takes timers on threads
@@ -99,7 +109,7 @@ void follower__exec(struct follower *follower, struct process *process)
 	engine__unset_target(follower->engine, process);
 	flush(follower);
 	symbolizer__forget(follower->symbolizer, process);
-	process->execs += process->python && !process->inherited;
+	process->execs += process->python && !process->inherited && !may_not_be_read(process);
 	process->python &= process->asked_for;
 	process->inherited = process->gone = false;
 	/* What it was before is not counted against it. */
@@ -145,7 +155,7 @@ static bool is_fork_of(struct process *process, const struct process *parent, ui
 
 	if (!parent || !parent->attached)
 		return false;
-	err = process->gone ? -ESRCH : proc__exec_id(process->pid, &own) ?: proc__exec_id(parent->pid, &parents);
+	err = process->gone ? -ESRCH : proc__start_id(process->pid, &own) ?: proc__start_id(parent->pid, &parents);
 	/* The kernel side knows that it was, and of an exec there is a record to come. */
 	if (err)
 		return epoch;
@@ -326,6 +336,18 @@ static void poll_processes(struct follower *follower, uint64_t now)
 	follower->poll_ns = follow_next_pass(began_cpu_ns, POLL_NS);
 }
 
+static void look_for_names(struct follower *follower, uint64_t now)
+{
+	for (size_t i = 0; i < follower->processes.items.len; i++) {
+		struct process *process = follower->processes.items.items[i];
+
+		if (!process->inherited || process->named || now < process->set_ns + NAME_NS)
+			continue;
+		process->named = true;
+		process__look_for_name(process);
+	}
+}
+
 void follower__turn(struct follower *follower, uint64_t now)
 {
 	if (!follower->engine->sampler && now >= follower->poll_ns)
@@ -336,6 +358,7 @@ void follower__turn(struct follower *follower, uint64_t now)
 	if (now < follower->sweep_ns)
 		return;
 	follower->sweep_ns = now + SWEEP_NS;
+	look_for_names(follower, now);
 	follow_sweep(follower, now - min_u64(now, LINGER_NS));
 }
 

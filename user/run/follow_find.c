@@ -93,7 +93,7 @@ void follow_look_for_execs(struct follower *follower)
 		struct process *process = follower->processes.items.items[i];
 		uint64_t id;
 
-		if (process->exited || (!all && !is_unsettled(process)) || proc__exec_id(process->pid, &id) ||
+		if (process->exited || (!all && !is_unsettled(process)) || proc__start_id(process->pid, &id) ||
 		    id == process->exec_id)
 			continue;
 		if (process->exec_id)

@@ -319,6 +319,9 @@ static int tick(struct poller *poller, uint64_t now)
 		err = tick_process(poller, polled, now);
 		if (!err)
 			follow_runner(poller, polled, now);
+		/* It has become what may not be read, as by an exec of another user's program: looked at anew. */
+		if (err == -EPERM || err == -EACCES)
+			err = poller_tell_exec(poller, polled, now);
 		if (err != -ESRCH)
 			continue;
 		/* Its end is told by its pidfd. */

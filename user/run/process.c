@@ -26,6 +26,7 @@
 #define TAIL_BYTES_MAX	 (64u << 20)
 #define START_TRIES	 200 /* looks at an interpreter that is starting up ... */
 #define START_PAUSE_NS	 10000000 /* ... and between them */
+#define YOUNG_NS	 300000000 /* what is younger may not have called exec yet */
 #define HALTS_TOLD	 4
 #define INNER_NAMED_MAX	 3
 #define WITNESS_VERSIONS (1u << 16) /* set aside for each reader */
@@ -83,6 +84,16 @@ void process__update_command(struct process *process)
 	if (*process->command && proc__exec_id(process->pid, &id) == -ESRCH)
 		return;
 	set_command(process, raw);
+}
+
+void process__look_for_name(struct process *process)
+{
+	char raw[sizeof(process->raw_command) + 1] = "";
+
+	if (!process->inherited || process->exited || proc__cmdline(process->pid, raw, sizeof(raw)) ||
+	    !strncmp(raw, process->raw_command, sizeof(process->raw_command) - 1) || !process__lives(process))
+		return;
+	process__update_command(process);
 }
 
 bool process__is_named_python(const struct process *process)
@@ -276,11 +287,28 @@ static void add_halt(const struct process *process, char *reason, size_t reason_
 	append(reason, reason_size, &text);
 }
 
+/*
+ * It runs the same program, with the same code, as at the last look, and has had the time for an exec: one that
+ * was just forked is its parent's program still, and of one that has just called exec not all is mapped.
+ */
+static bool is_settled(const struct process *process, uint64_t *known)
+{
+	uint64_t program = 0, bytes = 0, before = *known;
+
+	proc__start_id(process->pid, &program);
+	proc__code_bytes(process->pid, &bytes);
+	*known = hmap_mix(program) ^ bytes;
+	return *known == before && proc__age_ns(process->pid) > YOUNG_NS;
+}
+
 enum py_attach_error process__attach_patiently(struct process *process, char *reason, size_t reason_size)
 {
 	enum py_attach_error error = PY_ATTACH_STARTING;
+	uint64_t known = 0;
 
-	for (int i = 0; i < START_TRIES && error == PY_ATTACH_STARTING; i++) {
+	for (int i = 0; i < START_TRIES && (error == PY_ATTACH_STARTING || (error == PY_ATTACH_NOT_PYTHON &&
+									    !is_settled(process, &known)));
+	     i++) {
 		if (i)
 			nanosleep(&(struct timespec){.tv_nsec = START_PAUSE_NS}, NULL);
 		error = process__attach(process, reason, reason_size);

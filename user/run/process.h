@@ -45,6 +45,7 @@ struct process {
 	bool excluded;	  /* it is Python, but was not asked for */
 	bool unsupported; /* counted as that */
 	bool denied;	  /* ... and as that, whatever it calls exec of */
+	bool named;	  /* forked, and no longer looked at for a name of its own */
 	enum py_attach_error error; /* of the last attach; PY_ATTACH_GONE until the first one, and after an exec */
 	bool no_slot;	/* for tests: thread states are found by their lists only */
 	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
@@ -117,6 +118,8 @@ bool process__is_named_python(const struct process *process);
 void process__set_command(struct process *process, char *const *argv);
 /* Look at its command line again, after an exec. */
 void process__update_command(struct process *process);
+/* ... of one that was forked, and may have given itself another since, as workers of servers do. */
+void process__look_for_name(struct process *process);
 /* Look at its CPU time once more. False: it is gone, and the last time stays. */
 bool process__update_cpu(struct process *process);
 /* Look whether something keeps it from running, and tell of a change. Its CPU time has just been read. */

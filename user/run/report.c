@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PROCESSES_TOLD 16
 
@@ -242,7 +243,7 @@ static void format_cost(const struct report *report, struct buf *out)
 	uint64_t own = proc__own_cpu_ns();
 
 	buf__addf(out, "  cost       profiler %.3f s CPU (%.2f%% of a CPU), %.1f MB resident (%.1f at most)",
-		  own / 1e9, percent(own, proc__own_age_ns()), proc__own_rss() / 1048576.0,
+		  own / 1e9, percent(own, proc__age_ns(getpid())), proc__own_rss() / 1048576.0,
 		  proc__own_peak_rss() / 1048576.0);
 	if (report->max_frames)
 		buf__addf(out, ", %" PRIu64 " wake-up%s", report->wakeups, plural(report->wakeups));

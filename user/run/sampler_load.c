@@ -211,8 +211,8 @@ out:
 	if (types_fd >= 0)
 		close(types_fd);
 	if (err)
-		snprintf(reason, reason_size, "cannot %s: %s%s", step, strerror(-err),
-			 err == -EPERM || err == -EACCES ? ""
+		snprintf(reason, reason_size, "cannot %s: %s%s", step, log_reason(err),
+			 err == -EPERM || err == -EACCES || err == -EMFILE ? ""
 			 : is_old_kernel()		 ? "; this kernel is older than 5.15"
 							 : "; -v shows the kernel's own words");
 	return err;

@@ -393,7 +393,7 @@ static enum session_end sample(struct session *session, void (*snapshot)(void *c
 		if (session->end_ns && now >= session->end_ns)
 			return SESSION_END_DURATION;
 	}
-	log_err("sampling stopped: %s", strerror(-session->err));
+	log_err("sampling stopped: %s", log_reason(session->err));
 	return SESSION_END_ERROR;
 }
 

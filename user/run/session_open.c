@@ -64,7 +64,7 @@ static enum session_error open_command(struct session *session)
 	err = command__start(&session->command, session->config.command, session->config.keep_root);
 	if (!err)
 		return SESSION_OK;
-	log_err("cannot start a process: %s", strerror(-err));
+	log_err("cannot start a process: %s", log_reason(err));
 	return SESSION_FAILED;
 }
 
@@ -91,19 +91,32 @@ static bool wants_names(const struct session *session)
 	       session->config.mode == ENGINE_GIL || thread_filter__is_set(&session->config.threads);
 }
 
-static enum session_error open_basics(struct session *session)
+/* 0 or -errno. */
+static int open_events(struct session *session)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = SESSION_WATCH_SIGNAL};
-	struct follower *follower = &session->follower;
+	int fd;
 
 	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (session->epoll_fd < 0 || profile__init(&session->profile, TRIE_NODES_MAX) ||
-	    symbolizer__init(&session->symbolizer, &session->profile, &follower->processes,
-			     by_process(session) && !session->config.no_profile,
-			     session->config.by_thread && !session->config.no_profile) ||
-	    open_gil(session) ||
-	    epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, signals__open(session->command.pid), &event))
+	fd = session->epoll_fd < 0 ? -errno : signals__open(session->command.pid);
+	if (fd < 0)
+		return fd;
+	return epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static enum session_error open_basics(struct session *session)
+{
+	struct follower *follower = &session->follower;
+	int err = profile__init(&session->profile, TRIE_NODES_MAX);
+
+	err = err ?: symbolizer__init(&session->symbolizer, &session->profile, &follower->processes,
+				      by_process(session) && !session->config.no_profile,
+				      session->config.by_thread && !session->config.no_profile);
+	err = err ?: open_gil(session) ?: open_events(session);
+	if (err) {
+		log_err("cannot begin: %s", log_reason(err));
 		return SESSION_FAILED;
+	}
 	session->symbolizer.hide_idle = session->config.hide_idle;
 	session->symbolizer.hide_gc = session->config.hide_gc;
 	session->symbolizer.only_exceptions = session->config.only_exceptions;
@@ -363,7 +376,7 @@ static enum session_error explain_start(int err, const struct process *process)
 {
 	const char *why = err == -ESRCH	  ? "it has ended"
 			  : err == -EBUSY ? "another profiler has set frame markers in it"
-					  : strerror(-err);
+					  : log_reason(err);
 
 	if (process)
 		log_err("cannot sample process %d: %s", process->pid, why);

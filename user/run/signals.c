@@ -46,19 +46,28 @@ static void drop_pending(int signal)
 	sigtimedwait(&set, NULL, &(struct timespec){0});
 }
 
+/* Has it left our process group? As the leader of one of its own, which it is without us, it could not have. */
+static bool has_left(void)
+{
+	pid_t group = getpgid(signals.command);
+
+	return group > 0 && group != getpgrp();
+}
+
 /*
  * What a terminal sends, it sends to the command, too; so does who signals the whole process group, or
  * cgroup. The wait that this takes is for here, not for the loop, which a target may have brought to a halt.
  */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
+	bool of_terminal = info->si_code > 0, of_all = of_terminal;
 	int saved = errno;
 
-	if (signals.command && info->si_code > 0)
+	if (signals.command && of_terminal)
 		witness__renew(&signals.witness);
-	else if (signals.command && witness__saw(&signals.witness, signal))
+	else if (signals.command && (of_all = witness__saw(&signals.witness, signal)))
 		drop_pending(signal);
-	else if (signals.command)
+	if (signals.command && (!of_all || has_left()))
 		kill(signals.command, signal);
 	errno = saved;
 }

@@ -320,6 +320,8 @@ static void add_sample(struct symbolizer *symbolizer, const struct pbp_sample *s
 	if (symbolize_hide(symbolizer, process, stack, sample, share))
 		return;
 	count_state(&symbolizer->counts, sample, share->reason != WAIT_NONE);
+	if (!process->samples)
+		process__look_for_name(process);
 	node = place(symbolizer, process, stack, sample, thread);
 	if (symbolizer->gil && thread)
 		gil__name(symbolizer->gil, process, sample, thread->name);
