@@ -3,7 +3,7 @@
  * See cgroup.h. Names may have anything in them but '/' and newlines, which the kernel refuses: mountinfo
  * escapes, /proc/PID/cgroup does not. Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cgroups.rst.
  */
-#include "os/cgroup.h"
+#include "os/cgroup_parts.h"
 
 #include "os/cgroup_walk.h"
 
@@ -14,8 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define CANDIDATES_TOLD 5
 
 /* --- where they are mounted --- */
 
@@ -86,15 +84,14 @@ static int rank_of(const char *controllers, size_t len)
 	return !len ? 0 : has_item(controllers, len, "perf_event", 10) ? 1 : 2;
 }
 
-/* "/../a": as the kernel tells what lies outside of our cgroup namespace. */
-static bool is_outside(const char *path, size_t len)
+bool cgroup_is_outside(const char *path, size_t len)
 {
 	return len >= 3 && !memcmp(path, "/..", 3) && (len == 3 || path[3] == '/');
 }
 
 static int compare_mounts(const struct cgroup_mount *a, const struct cgroup_mount *b)
 {
-	int outside = is_outside(a->root, strlen(a->root)) - is_outside(b->root, strlen(b->root));
+	int outside = cgroup_is_outside(a->root, strlen(a->root)) - cgroup_is_outside(b->root, strlen(b->root));
 
 	return outside ?: rank_of(a->controllers, strlen(a->controllers)) -
 				  rank_of(b->controllers, strlen(b->controllers));
@@ -162,18 +159,16 @@ void cgroup_mounts__free(struct cgroup_mounts *mounts)
 
 /* --- paths --- */
 
-/* Is it that directory, or one below? Paths without a slash at the end, but for "/". */
-static bool is_below(const char *path, size_t len, const char *of)
+bool cgroup_is_below(const char *path, size_t len, const char *of)
 {
 	size_t of_len = strcmp(of, "/") ? strlen(of) : 0;
 
-	if (!of_len && is_outside(path, len))
+	if (!of_len && cgroup_is_outside(path, len))
 		return false;
 	return len >= of_len && !memcmp(path, of, of_len) && (len == of_len || path[of_len] == '/');
 }
 
-/* "/a", "/b/c" -> "/a/b/c"; "/" adds nothing. */
-static char *join(const char *path, const char *below)
+char *cgroup_join(const char *path, const char *below)
 {
 	char *joined;
 
@@ -202,8 +197,8 @@ static int open_below(struct cgroup *cgroup, const struct cgroup_mount *mount, c
 	int err = -ENOMEM;
 
 	*cgroup = (struct cgroup){.fd = -1, .path = path, .controllers = strdup(mount->controllers)};
-	if (path && is_below(path, strlen(path), mount->root))
-		cgroup->dir = join(mount->dir, path + (strcmp(mount->root, "/") ? strlen(mount->root) : 0));
+	if (path && cgroup_is_below(path, strlen(path), mount->root))
+		cgroup->dir = cgroup_join(mount->dir, path + (strcmp(mount->root, "/") ? strlen(mount->root) : 0));
 	if (cgroup->dir && cgroup->controllers)
 		err = open_dir(cgroup);
 	else if (path && cgroup->controllers)
@@ -241,173 +236,6 @@ bool cgroup__refresh(struct cgroup *cgroup)
 	}
 	close(before.fd);
 	return true;
-}
-
-/* --- finding one by what a user wrote --- */
-
-static const struct cgroup_mount *mount_of(const struct cgroup_mounts *mounts, const char *dir)
-{
-	const struct cgroup_mount *best = NULL;
-
-	for (size_t i = 0; i < mounts->items.len; i++) {
-		const struct cgroup_mount *mount = &mounts->items.items[i];
-
-		if (is_below(dir, strlen(dir), mount->dir) &&
-		    (!best || strlen(mount->dir) > strlen(best->dir)))
-			best = mount;
-	}
-	return best;
-}
-
-static void explain(struct buf *reason, const char *name, const char *why)
-{
-	buf__adds(reason, "cgroup ");
-	buf__add_escaped(reason, name, NULL);
-	buf__addf(reason, ": %s", why);
-}
-
-/* Its directory is known. */
-static int take_dir(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
-		    const char *given, struct buf *reason)
-{
-	char *dir = realpath(given, NULL);
-	const struct cgroup_mount *mount;
-	struct stat stat_now;
-	int err = dir && stat(dir, &stat_now) ? -errno : dir ? 0 : -errno;
-
-	mount = dir ? mount_of(mounts, dir) : NULL;
-	if (err) {
-		explain(reason, name, err == -ENOENT ? "there is no such directory" : strerror(-err));
-	} else if (!mount || !S_ISDIR(stat_now.st_mode)) {
-		explain(reason, name, "it is no directory of a cgroup file system");
-		err = -EINVAL;
-	} else if (is_outside(mount->root, strlen(mount->root))) {
-		explain(reason, name,
-			"it is mounted from outside of this cgroup namespace, where its processes cannot be "
-			"told from others: run the profiler in that namespace (nsenter --cgroup)");
-		err = -EINVAL;
-	} else {
-		err = open_below(cgroup, mount,
-				 join(mount->root, strcmp(dir, mount->dir) ? dir + strlen(mount->dir) : "/"));
-		if (err)
-			explain(reason, name, strerror(-err));
-	}
-	free(dir);
-	return err;
-}
-
-/* By its path from "/" or from here. */
-static bool is_dir_of(const struct cgroup_mounts *mounts, const char *name)
-{
-	char *dir = realpath(name, NULL);
-	bool is = dir && mount_of(mounts, dir);
-
-	free(dir);
-	return is;
-}
-
-/* A directory of the first hierarchy that has one there; NULL. With a slash before: as the kernel tells it. */
-static char *dir_by_path(const struct cgroup_mounts *mounts, const char *name)
-{
-	for (size_t i = 0; i < mounts->items.len && *name != '.'; i++) {
-		const struct cgroup_mount *mount = &mounts->items.items[i];
-		const char *below = name;
-		struct stat stat_now;
-		char *dir;
-
-		if (strcmp(mount->root, "/") && is_below(name, strlen(name), mount->root))
-			below += strlen(mount->root);
-		if (asprintf(&dir, "%s/%s", mount->dir, below) < 0)
-			return NULL;
-		if (!stat(dir, &stat_now) && S_ISDIR(stat_now.st_mode))
-			return dir;
-		free(dir);
-	}
-	return NULL;
-}
-
-struct search {
-	const char *name;
-	VEC(char *) found;
-};
-
-static int compare_end(void *context, const char *dir)
-{
-	struct search *search = context;
-	size_t len = strlen(dir), end = strlen(search->name);
-	char *copy;
-
-	if (len <= end || dir[len - end - 1] != '/' || strcmp(dir + len - end, search->name))
-		return 0;
-	copy = strdup(dir);
-	return copy ? vec__push(&search->found, copy) : -ENOMEM;
-}
-
-static void explain_many(const struct search *search, struct buf *reason)
-{
-	explain(reason, search->name, "several have that name, give more of the path: ");
-	for (size_t i = 0; i < search->found.len && i < CANDIDATES_TOLD; i++) {
-		buf__adds(reason, i ? ", " : "");
-		buf__add_escaped(reason, search->found.items[i], ",");
-	}
-	if (search->found.len > CANDIDATES_TOLD)
-		buf__addf(reason, " and %zu more", search->found.len - CANDIDATES_TOLD);
-}
-
-/* The only one with that end of a path in the first hierarchy that has any. */
-static int find_by_end(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
-		       struct buf *reason)
-{
-	struct search search = {.name = name};
-	int err = 0;
-
-	for (size_t i = 0; i < mounts->items.len && !search.found.len && !err; i++)
-		err = cgroup_walk(mounts->items.items[i].dir, compare_end, &search, NULL);
-	if (err)
-		explain(reason, name, strerror(-err));
-	else if (!search.found.len)
-		explain(reason, name,
-			mounts->items.len ? "there is none of that name"
-					  : "no cgroup file system is mounted");
-	else if (search.found.len > 1)
-		explain_many(&search, reason);
-	else
-		err = take_dir(cgroup, mounts, name, search.found.items[0], reason);
-	err = err ?: search.found.len == 1 ? err : -ENOENT;
-	for (size_t i = 0; i < search.found.len; i++)
-		free(search.found.items[i]);
-	vec__free(&search.found);
-	return err;
-}
-
-/* `name`: without slashes at its end. */
-static int find(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
-		struct buf *reason)
-{
-	bool is_dir = is_dir_of(mounts, name);
-	char *dir = is_dir ? NULL : dir_by_path(mounts, name);
-	int err = dir			   ? take_dir(cgroup, mounts, name, dir, reason)
-		  : is_dir || *name == '/' ? take_dir(cgroup, mounts, name, name, reason)
-					   : find_by_end(cgroup, mounts, name, reason);
-
-	free(dir);
-	return err;
-}
-
-int cgroup__find(struct cgroup *cgroup, const struct cgroup_mounts *mounts, const char *name,
-		 struct buf *reason)
-{
-	size_t len = strlen(name);
-	char *copy;
-	int err;
-
-	*cgroup = (struct cgroup){.fd = -1};
-	while (len > 1 && name[len - 1] == '/')
-		len--;
-	copy = strndup(name, len);
-	err = copy ? find(cgroup, mounts, copy, reason) : -ENOMEM;
-	free(copy);
-	return err;
 }
 
 /* --- of a process --- */
@@ -467,7 +295,7 @@ bool cgroup_line__is_of(const struct cgroup_line *line, const char *controllers)
 
 bool cgroup_line__is_below(const struct cgroup_line *line, const char *path)
 {
-	return is_below(line->path, line->path_len, path);
+	return cgroup_is_below(line->path, line->path_len, path);
 }
 
 int cgroup_line__rank(const struct cgroup_line *line)

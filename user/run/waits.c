@@ -1,42 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See waits.h. A thread that sleeps from before the run until after it is put into the kernel side's map, so
- * that its return is told, and then read. If the map says afterwards that it has not come back, its stack
- * stood still.
+ * See waits.h.
  */
-#include "run/waits.h"
+#include "run/waits_parts.h"
 
-#include "base/clock.h"
 #include "base/util.h"
 #include "os/proc.h"
 #include "os/task.h"
 #include "run/gil.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-#define LOOK_NS                                                                                              \
-	20000000ull /* between looks for long waits that were not walked, and how long they are then */
-
-/* Times of ours, by the clock of the records. */
-static uint64_t kernel_ns(const struct waits *waits, uint64_t now)
+uint64_t waits_kernel_ns(const struct waits *waits, uint64_t now)
 {
 	return waits->sampler ? sampler__kernel_ns(waits->sampler, now) : now;
 }
 
 void waits__start(struct waits *waits, uint64_t now)
 {
-	waits->start_ns = kernel_ns(waits, now);
+	waits->start_ns = waits_kernel_ns(waits, now);
 }
 
 void waits__end(struct waits *waits, uint64_t now)
 {
-	waits->end_ns = kernel_ns(waits, now);
+	waits->end_ns = waits_kernel_ns(waits, now);
 }
 
-static struct open_wait *find_open(const struct waits *waits, pid_t tid, uint64_t out_ns)
+struct open_wait *waits_find_open(const struct waits *waits, pid_t tid, uint64_t out_ns)
 {
 	const uint64_t *index = hmap__get(&waits->by_tid, tid);
 	struct open_wait *open = index ? &waits->open.items[*index] : NULL;
@@ -44,8 +36,7 @@ static struct open_wait *find_open(const struct waits *waits, pid_t tid, uint64_
 	return open && open->out_ns == out_ns ? open : NULL;
 }
 
-/* The place of a wait; one of its thread that is over may have been there. NULL: out of memory. */
-static struct open_wait *keep_open(struct waits *waits, pid_t tid, uint64_t out_ns)
+struct open_wait *waits_keep_open(struct waits *waits, pid_t tid, uint64_t out_ns)
 {
 	const uint64_t *index = hmap__get(&waits->by_tid, tid);
 	struct open_wait *open;
@@ -80,11 +71,7 @@ static void close_open(struct waits *waits, pid_t tid)
 	waits->open.len--;
 }
 
-/*
- * When a thread that is ready to run has come back without that being told of: by its CPU time since, as
- * end_unseen() of the kernel side finds it. 0: it has not, as far as is known.
- */
-static uint64_t came_back(pid_t tid, const struct pbp_off_thread *thread, uint64_t now)
+uint64_t waits_came_back(pid_t tid, const struct pbp_off_thread *thread, uint64_t now)
 {
 	bool ready = thread->woken_ns || thread->wait.flags & PBP_WAIT_READY;
 	uint64_t ran;
@@ -226,7 +213,7 @@ int waits__take(struct waits *waits, const void *record, size_t size)
 	end = wait.out_ns + wait.duration_ns;
 	if (wait.flags & PBP_WAIT_TICK)
 		return take_between(waits, &wait, wait.out_ns, end, false);
-	open = find_open(waits, wait.sample.tid, wait.out_ns);
+	open = waits_find_open(waits, wait.sample.tid, wait.out_ns);
 	use_sleeper(waits, &wait, open);
 	err = take_between(waits, &wait, told_until(waits, &wait, open),
 			   waits->end_ns ? min_u64(end, waits->end_ns) : end, open && open->told_ns);
@@ -254,7 +241,7 @@ static void tell(void *context, pid_t tid, const struct pbp_off_thread *thread)
 {
 	struct telling *telling = context;
 	struct waits *waits = telling->waits;
-	struct open_wait *open = find_open(waits, tid, thread->out_ns);
+	struct open_wait *open = waits_find_open(waits, tid, thread->out_ns);
 	struct pbp_wait wait = thread->wait;
 	bool told = open && open->told_ns;
 	uint64_t from, until;
@@ -266,13 +253,13 @@ static void tell(void *context, pid_t tid, const struct pbp_off_thread *thread)
 		wait.sample.flags = PBP_SAMPLE_KERNEL; /* what else is there is of an earlier stack */
 	}
 	use_sleeper(waits, &wait, open);
-	until = came_back(tid, thread, telling->now) ?: telling->now;
+	until = waits_came_back(tid, thread, telling->now) ?: telling->now;
 	wait.duration_ns = until - wait.out_ns;
 	wait.ready_ns = wait.flags & PBP_WAIT_READY ? wait.duration_ns
 			: thread->woken_ns	    ? until - min_u64(thread->woken_ns, until)
 						    : 0;
 	from = told_until(waits, &wait, open);
-	open = open ?: keep_open(waits, tid, thread->out_ns);
+	open = open ?: waits_keep_open(waits, tid, thread->out_ns);
 	if (!open) {
 		telling->err = -ENOMEM;
 		return;
@@ -283,7 +270,7 @@ static void tell(void *context, pid_t tid, const struct pbp_off_thread *thread)
 
 int waits__tell(struct waits *waits, uint64_t now)
 {
-	struct telling telling = {.waits = waits, .now = kernel_ns(waits, now)};
+	struct telling telling = {.waits = waits, .now = waits_kernel_ns(waits, now)};
 
 	if (waits->sampler && waits->start_ns)
 		sampler__each_off(waits->sampler, tell, &telling);
@@ -305,213 +292,6 @@ void waits__settle(struct waits *waits, uint64_t cpu_ns, bool last)
 	exact_ns[SYMBOLIZE_CPU_KIND] =
 		cpu_ns ?: estimate->settled[SYMBOLIZE_CPU_KIND] + estimate->sums[SYMBOLIZE_CPU_KIND];
 	symbolizer__settle(waits->symbolizer, exact_ns, last);
-}
-
-/* --- threads that are asleep --- */
-
-/* Those of a list that have been off the CPU since before it was read are what was read of them. */
-static int keep_asleep(struct waits *waits, const struct sleepers *sleepers)
-{
-	for (size_t i = 0; i < sleepers->items.len; i++) {
-		const struct sleeper *sleeper = &sleepers->items.items[i];
-		struct pbp_off_thread thread;
-		struct open_wait *open;
-
-		if (!sampler__is_off_since(waits->sampler, sleeper->tid, sleeper->out_ns, &thread) ||
-		    came_back(sleeper->tid, &thread, now_ns()))
-			continue;
-		open = keep_open(waits, sleeper->tid, sleeper->out_ns);
-		if (!open)
-			return -ENOMEM;
-		open->is_read = true;
-		open->sleeper = *sleeper;
-	}
-	return 0;
-}
-
-static void fill_comms(const struct waits *waits, struct sleepers *sleepers, const struct process *process)
-{
-	char comm[64];
-
-	for (size_t i = 0; i < sleepers->items.len && waits->want_names; i++) {
-		struct sleeper *sleeper = &sleepers->items.items[i];
-
-		if (!proc__task_comm(process->pid, sleeper->tid, comm, sizeof(comm)))
-			memcpy(sleeper->sample.comm, comm, strnlen(comm, sizeof(sleeper->sample.comm)));
-	}
-}
-
-static int read_asleep(struct waits *waits, struct process *process, struct sleepers *sleepers)
-{
-	int err = sleepers->items.len ? sleepers__read(sleepers, process, waits->symbolizer) : 0;
-
-	if (err == -ENOMEM)
-		return err;
-	/* Those that could not be read sleep all the same. */
-	fill_comms(waits, sleepers, process);
-	return keep_asleep(waits, sleepers);
-}
-
-/* --- those that went to sleep meanwhile --- */
-
-struct asleep {
-	struct waits *waits;
-	struct sleepers sleepers; /* of all processes */
-	uint64_t unwalked_before; /* only those that left the CPU before and were not walked; 0: all */
-	int err;
-};
-
-static bool is_asked_for(const struct asleep *asleep, const struct pbp_off_thread *thread,
-			 const struct open_wait *open)
-{
-	bool is_read = open && open->is_read;
-
-	if (asleep->unwalked_before)
-		return !thread->walked && !is_read && !(thread->wait.flags & PBP_WAIT_FOUND) &&
-		       thread->out_ns < asleep->unwalked_before;
-	return is_read || !(thread->wait.flags & PBP_WAIT_FOUND);
-}
-
-static void note_asleep(void *context, pid_t tid, const struct pbp_off_thread *thread)
-{
-	struct asleep *asleep = context;
-	const struct open_wait *open = find_open(asleep->waits, tid, thread->out_ns);
-	struct sleeper sleeper = {.tid = tid,
-				  .out_ns = thread->out_ns,
-				  .syscall = thread->wait.syscall,
-				  .arg = thread->wait.arg,
-				  .sample.tgid = thread->wait.sample.tgid};
-
-	if (asleep->err || !is_asked_for(asleep, thread, open))
-		return;
-	if (open && open->is_read) {
-		sleeper.syscall = open->sleeper.syscall;
-		sleeper.arg = open->sleeper.arg;
-		sleeper.is_stopped = open->sleeper.is_stopped;
-	}
-	asleep->err = vec__push(&asleep->sleepers.items, sleeper);
-}
-
-static int by_process(const void *left, const void *right)
-{
-	const struct sleeper *a = left, *b = right;
-
-	return (a->sample.tgid > b->sample.tgid) - (a->sample.tgid < b->sample.tgid);
-}
-
-static int read_sleepers(struct waits *waits, const struct sleeper *sleepers, size_t count)
-{
-	struct process *process = processes__find(waits->processes, sleepers[0].sample.tgid);
-	struct sleepers copy = {0};
-	int err;
-
-	if (!process || !process->attached || process->exited)
-		return 0;
-	err = vec__reserve(&copy.items, count);
-	if (!err) {
-		memcpy(copy.items.items, sleepers, count * sizeof(*sleepers));
-		copy.items.len = count;
-		err = read_asleep(waits, process, &copy);
-	}
-	vec__free(&copy.items);
-	return err;
-}
-
-static int read_all(struct waits *waits, uint64_t unwalked_before)
-{
-	struct asleep asleep = {.waits = waits, .unwalked_before = unwalked_before};
-	const struct sleeper *items;
-	size_t count;
-
-	sampler__each_off(waits->sampler, note_asleep, &asleep);
-	items = asleep.sleepers.items.items;
-	count = asleep.sleepers.items.len;
-	if (count)
-		qsort(asleep.sleepers.items.items, count, sizeof(*items), by_process);
-	for (size_t first = 0, end; first < count && !asleep.err; first = end) {
-		for (end = first + 1; end < count && items[end].sample.tgid == items[first].sample.tgid;)
-			end++;
-		asleep.err = read_sleepers(waits, items + first, end - first);
-	}
-	vec__free(&asleep.sleepers.items);
-	return asleep.err;
-}
-
-/* --- those that are asleep when a process is attached to --- */
-
-static bool is_stopped(const struct process *process)
-{
-	struct proc_stat stat;
-
-	return !proc__stat(process->pid, &stat) && (stat.state == 'T' || stat.state == 't');
-}
-
-int waits__find(struct waits *waits, struct process *process, uint64_t now)
-{
-	struct sleepers sleepers = {0};
-	struct proc_tasks tasks = {0};
-	bool stopped, known = false;
-	int err = 0;
-
-	if (!waits->sampler || !process->attached || proc__tasks(process->pid, &tasks))
-		return 0;
-	now = kernel_ns(waits, now);
-	stopped = is_stopped(process);
-	/* First all of them: from then on it is known when they come back. */
-	for (size_t i = 0; i < tasks.tids.len; i++) {
-		uint64_t ran_ns;
-
-		if (task__ran_ns(process->pid, tasks.tids.items[i], &ran_ns))
-			ran_ns = 0;
-		err = sampler__expect_thread(waits->sampler, process->pid, tasks.tids.items[i], now, ran_ns);
-		known |= err == -EEXIST;
-		waits->no_room += err && err != -EEXIST;
-		if (err)
-			tasks.tids.items[i] = 0;
-	}
-	err = 0;
-	for (size_t i = 0; i < tasks.tids.len && !err; i++) {
-		struct sleeper sleeper = {.tid = tasks.tids.items[i], .out_ns = now};
-		struct task_look look;
-
-		if (!sleeper.tid)
-			continue;
-		look = task__look(process->pid, sleeper.tid);
-		if (look.state == TASK_GONE)
-			sampler__forget_thread(waits->sampler, sleeper.tid);
-		if (look.state != TASK_WAITING)
-			continue;
-		sleeper.syscall = look.syscall;
-		sleeper.arg = look.arg;
-		sleeper.is_stopped = stopped;
-		err = vec__push(&sleepers.items, sleeper);
-	}
-	err = err ?: read_asleep(waits, process, &sleepers);
-	waits->found += sleepers.items.len;
-	vec__free(&sleepers.items);
-	vec__free(&tasks.tids);
-	/* Those that left the CPU while it was looked at anew are without a stack. */
-	return err ?: known ? read_all(waits, now) : 0;
-}
-
-int waits__read_again(struct waits *waits)
-{
-	return waits->sampler ? read_all(waits, 0) : 0;
-}
-
-int waits__look(struct waits *waits, uint64_t now)
-{
-	uint64_t last_ns;
-
-	if (!waits->sampler || now < waits->look_ns)
-		return 0;
-	waits->look_ns = now + LOOK_NS;
-	now = kernel_ns(waits, now);
-	last_ns = sampler__unwalked_ns(waits->sampler);
-	if (!last_ns || last_ns < waits->looked_ns)
-		return 0; /* there is none that has not been looked at */
-	waits->looked_ns = now - LOOK_NS;
-	return read_all(waits, waits->looked_ns);
 }
 
 void waits__free(struct waits *waits)
