@@ -191,26 +191,20 @@ static int open_dir(struct cgroup *cgroup)
 	return 0;
 }
 
-/* Takes over the path. */
-static int open_below(struct cgroup *cgroup, const struct cgroup_mount *mount, char *path)
+int cgroup__open(struct cgroup *cgroup, const struct cgroup_mount *mount, const char *path)
 {
 	int err = -ENOMEM;
 
-	*cgroup = (struct cgroup){.fd = -1, .path = path, .controllers = strdup(mount->controllers)};
-	if (path && cgroup_is_below(path, strlen(path), mount->root))
+	*cgroup = (struct cgroup){.fd = -1, .path = strdup(path), .controllers = strdup(mount->controllers)};
+	if (cgroup_is_below(path, strlen(path), mount->root))
 		cgroup->dir = cgroup_join(mount->dir, path + (strcmp(mount->root, "/") ? strlen(mount->root) : 0));
-	if (cgroup->dir && cgroup->controllers)
-		err = open_dir(cgroup);
-	else if (path && cgroup->controllers)
+	else
 		err = -ENOENT;
+	if (cgroup->dir && cgroup->path && cgroup->controllers)
+		err = open_dir(cgroup);
 	if (err)
 		cgroup__close(cgroup);
 	return err;
-}
-
-int cgroup__open(struct cgroup *cgroup, const struct cgroup_mount *mount, const char *path)
-{
-	return open_below(cgroup, mount, strdup(path));
 }
 
 void cgroup__close(struct cgroup *cgroup)
