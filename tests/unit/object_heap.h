@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define HEAP_BYTES (256 * 1024)
+#define HEAP_GUARD 4096 /* behind it, without access: else there may be objects of others */
 
 struct object_heap {
 	struct py_target target;
@@ -25,7 +26,8 @@ struct object_heap {
 static inline void object_heap__init(struct object_heap *heap, const struct py_offsets *offsets)
 {
 	*heap = (struct object_heap){.target = {.pid = getpid(), .offsets = *offsets}};
-	heap->memory = mmap(NULL, HEAP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	heap->memory = mmap(NULL, HEAP_BYTES + HEAP_GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mprotect(heap->memory + HEAP_BYTES, HEAP_GUARD, PROT_NONE);
 	remote__init(&heap->target.remote, heap->target.pid);
 	py_objects__init(&heap->objects, &heap->target);
 }
@@ -33,7 +35,7 @@ static inline void object_heap__init(struct object_heap *heap, const struct py_o
 static inline void object_heap__free(struct object_heap *heap)
 {
 	py_objects__free(&heap->objects);
-	munmap(heap->memory, HEAP_BYTES);
+	munmap(heap->memory, HEAP_BYTES + HEAP_GUARD);
 }
 
 /* Zeroed, aligned. Before the address there is room for what lies before an object. */
