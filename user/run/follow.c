@@ -22,9 +22,11 @@
 
 #define LINGER_NS (SECOND / 2) /* from the end of a process to the last of its samples */
 #define SWEEP_NS  (SECOND / 2)
-#define NAME_NS	  SECOND /* from a fork on: a name that the process gives itself later is not looked for */
 #define CPU_NS	  (SECOND / 10) /* between looks at CPU times, without BPF */
 #define SHARE	  50 /* passes that are repeated take one part in this many of a CPU at most */
+
+/* From a fork on, looks for a name that the process gives itself. One that it takes later is not looked for. */
+static const uint64_t name_looks_ns[] = {20 * MS, 200 * MS, SECOND};
 
 bool follow_finds(const struct follower *follower)
 {
@@ -220,10 +222,13 @@ void follow_add(struct follower *follower, pid_t pid, struct process *parent, ui
 		process->cpu_start_ns = 0;
 	if (epoch)
 		process->epoch = process->target.layout.epoch = epoch;
-	if (is_fork_of(process, parent, epoch))
+	if (is_fork_of(process, parent, epoch)) {
 		process__inherit(process, parent, process->epoch);
-	else if (parent && epoch && parent->error == PY_ATTACH_NOT_PYTHON)
+		process->set_ns = now_ns();
+		follower->names_ns = 0;
+	} else if (parent && epoch && parent->error == PY_ATTACH_NOT_PYTHON) {
 		process->error = parent->error;
+	}
 	follow_retry_at(follower, process, now_ns() + (is_new ? STARTING_NS : 0));
 	process->retries = is_new ? 0 : RETRIES_QUICK; /* it has had the time to become what it is */
 	if (process->gone)
@@ -338,13 +343,19 @@ static void poll_processes(struct follower *follower, uint64_t now)
 
 static void look_for_names(struct follower *follower, uint64_t now)
 {
+	follower->names_ns = UINT64_MAX;
 	for (size_t i = 0; i < follower->processes.items.len; i++) {
 		struct process *process = follower->processes.items.items[i];
+		uint32_t *looks = &process->name_looks;
 
-		if (!process->inherited || process->named || now < process->set_ns + NAME_NS)
+		if (!process->inherited || process->exited || *looks == ARRAY_SIZE(name_looks_ns))
 			continue;
-		process->named = true;
-		process__look_for_name(process);
+		if (now >= process->set_ns + name_looks_ns[*looks]) {
+			++*looks;
+			process__look_for_name(process);
+		}
+		if (*looks < ARRAY_SIZE(name_looks_ns))
+			follower->names_ns = min_u64(follower->names_ns, process->set_ns + name_looks_ns[*looks]);
 	}
 }
 
@@ -355,10 +366,11 @@ void follower__turn(struct follower *follower, uint64_t now)
 	if (follow_finds(follower))
 		make_up_for_lost(follower, now);
 	follow_judge_due(follower, now);
+	if (now >= follower->names_ns)
+		look_for_names(follower, now);
 	if (now < follower->sweep_ns)
 		return;
 	follower->sweep_ns = now + SWEEP_NS;
-	look_for_names(follower, now);
 	follow_sweep(follower, now - min_u64(now, LINGER_NS));
 }
 

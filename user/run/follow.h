@@ -49,6 +49,7 @@ struct follower {
 	int epoll_fd;
 	pid_t last_pid; /* without BPF: tasks up to this one are known */
 	uint64_t poll_ns, retry_ns, sweep_ns, scan_ns; /* when each is due; of those that wait, the first */
+	uint64_t names_ns; /* ... the next look for a name of a forked process */
 	uint32_t polls;
 	uint64_t scope_ns; /* without BPF: when to look for what was moved */
 	uint64_t left;	   /* Pythons that were moved out of the cgroups */

@@ -158,7 +158,8 @@ void follow_look_for_new(struct follower *follower)
 		return;
 	if (last < first || last - first > NUMBERS_MAX) {
 		follower__scan(follower);
-		return;
+		last = follower->last_pid;
+		first = last > LATE_NUMBERS ? last - LATE_NUMBERS : 0; /* not all of these were there yet */
 	}
 	follower->last_pid = last;
 	for (pid_t pid = first + 1; pid <= last; pid++)

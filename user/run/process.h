@@ -45,7 +45,7 @@ struct process {
 	bool excluded;	  /* it is Python, but was not asked for */
 	bool unsupported; /* counted as that */
 	bool denied;	  /* ... and as that, whatever it calls exec of */
-	bool named;	  /* forked, and no longer looked at for a name of its own */
+	uint32_t name_looks; /* forked: looks for a name of its own so far */
 	enum py_attach_error error; /* of the last attach; PY_ATTACH_GONE until the first one, and after an exec */
 	bool no_slot;	/* for tests: thread states are found by their lists only */
 	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
