@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -305,6 +306,11 @@ static const char *status_field(const char *status, const char *name)
 			return line + len + 1;
 	}
 	return NULL;
+}
+
+bool proc__exists(pid_t tid)
+{
+	return !kill(tid, 0) || errno != ESRCH;
 }
 
 pid_t proc__process_of(pid_t tid)

@@ -58,6 +58,9 @@ int proc__start_id(pid_t pid, uint64_t *out);
 /* Bytes of code that the process has mapped. 0 or -errno. */
 int proc__code_bytes(pid_t pid, uint64_t *out);
 
+/* Is there a process, or a thread, with that id? The cheapest way to ask: a signal that is none. */
+bool proc__exists(pid_t tid);
+
 /* The process that a thread id belongs to, 0 when there is no such thread. */
 pid_t proc__process_of(pid_t tid);
 

@@ -105,8 +105,11 @@ void follow_look_for_execs(struct follower *follower)
 /* False: it is nobody's (yet), or a zombie's. */
 static bool look_at_number(struct follower *follower, pid_t pid)
 {
-	pid_t parent = pid == getpid() ? -ESRCH : tree__parent(pid);
+	pid_t parent;
 
+	if (!proc__exists(pid))
+		return false;
+	parent = pid == getpid() ? -ESRCH : tree__parent(pid);
 	if (parent < 0 || follow_is_tracked(follower, pid))
 		return proc__process_of(pid) != 0;
 	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1 : follow_is_tracked(follower, parent)) {
