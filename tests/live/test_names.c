@@ -120,8 +120,8 @@ EACH_PYTHON(names, of_replaced_code)
 /* Address, file and first line agree, yet it is another function. */
 EACH_PYTHON(names, of_code_at_a_used_address)
 {
-	struct run *run = profile(start(python, "execd.py", .args = {"same"}), .rate = "1999", .seconds = 2,
-				  .min_samples = 1500);
+	struct run *run = profile(start(python, "execd.py", .args = {"same"}), .rate = "4999", .seconds = 2,
+				  .min_samples = 4000);
 	uint64_t alpha = stacks__ending_in(&run->stacks, "alpha");
 	uint64_t both = alpha + stacks__ending_in(&run->stacks, "omega");
 	double share = both ? 100.0 * alpha / both : 0;

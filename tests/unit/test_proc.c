@@ -414,6 +414,17 @@ Test(proc, threads_of_the_kernel)
 		cr_expect(stat.is_kernel);
 }
 
+Test(proc, exists)
+{
+	pid_t child = fork();
+
+	if (!child)
+		_exit(0);
+	cr_expect(proc__exists(getpid()) && proc__exists(1) && proc__exists(child));
+	waitpid(child, NULL, 0);
+	cr_expect_not(proc__exists(child));
+}
+
 Test(proc, own_memory)
 {
 	enum { SIZE = 64 << 20 };
