@@ -118,6 +118,62 @@ EACH_KIND(readv, many_idle_threads)
 	check(run->report.given < 1100, "%.0f Hz given", run->report.given);
 }
 
+/* 800 threads that each work for 2 ms now and then, 0.4 s in a second together: by turns they get what is due. */
+LIVE_TEST(readv, many_seldom_threads)
+{
+	static const char text[] = "import random, threading, time\n"
+				   "def work():\n"
+				   "    while True:\n"
+				   "        time.sleep(random.random() * 8)\n"
+				   "        end = time.thread_time() + 0.002\n"
+				   "        while time.thread_time() < end: sum(range(100))\n"
+				   "threading.stack_size(128 * 1024)\n"
+				   "for _ in range(800): threading.Thread(target=work, daemon=True).start()\n"
+				   "print('ready', flush=True)\n"
+				   "time.sleep(1000)\n";
+	struct run *run = profile(start(pick("3.11", "pyenv"), "seldom.py", .text = text), .seconds = 3,
+				  .args = {"--engine=readv", "-r", "997"});
+
+	/* Some 24 of them are met, each of which counts for 50. */
+	check(run->report.given > 300, "%.0f Hz of 997 given", run->report.given);
+}
+
+/* --- a profiler that does not get its turn --- */
+
+static struct run *profile_held_up(pid_t pid, const char *mode)
+{
+	const char *folder = scratch_folder("");
+	char file[CHILD_PATH], report[CHILD_PATH];
+	struct child *child;
+
+	snprintf(file, sizeof(file), "%s/profile", folder);
+	snprintf(report, sizeof(report), "%s/report", folder);
+	child = profiler("-p", pid_text(pid), "-d", "1", "-r", "499", "--engine=readv", "--mode", mode, "-q", "-v",
+			 "-o", file, "--report", report);
+	check(child__wait_message(child, "process: ", 20), "it does not start: %s", child__err(child));
+	pause_for(0.2);
+	kill(child->pid, SIGSTOP);
+	pause_for(0.4);
+	kill(child->pid, SIGCONT);
+	return profiler__finish(child, file);
+}
+
+/* What it missed is counted; where waits are told of, what it finds next stands for that time, running or not. */
+LIVE_TEST(readv, held_up)
+{
+	pid_t pid = start(pick("3.14", "debian"), "gil.py", .args = {"burn"})->pid;
+	struct run *run = profile_held_up(pid, "cpu");
+	double due = run->report.cpu_s * 499, told;
+
+	check(run->report.lost > 100, "too few are lost: %s", run->err);
+	check(fabs(run->report.samples + run->report.lost - due) < 0.1 * due, "%.0f are due: %s", due, run->err);
+	run = profile_held_up(pid, "wall");
+	told = run->stacks.total / 1e6 + run->report.lost / 499;
+	check(fabs(told - 3) < 0.2, "%.3f s told of 3: %s", told, run->err);
+	told = number_before(run->err, " s on the CPU") + run->report.lost / 499;
+	check(fabs(told - run->report.cpu_s) < 0.15 * run->report.cpu_s, "%.3f s on the CPU: %s", told, run->err);
+}
+
 /* --- stopping threads --- */
 
 static void check_runs(pid_t pid)

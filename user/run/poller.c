@@ -317,6 +317,7 @@ static int tick(struct poller *poller, uint64_t now)
 			continue;
 		poller->runner = 0;
 		err = tick_process(poller, polled, now);
+		poller_limit_credit(poller, polled);
 		if (!err)
 			follow_runner(poller, polled, now);
 		/* It has become what may not be read, as by an exec of another user's program: looked at anew. */
@@ -347,24 +348,34 @@ static void next_slot(struct poller *poller)
 	poller->due_ns = start + (period ? poller_next_random(poller) % period : 0);
 }
 
-/* A tick that is late by a period or more, and by LATE_NS, was missed by every thread that was running then. */
+/* Ticks were missed by every thread that was running then, as far as it had a CPU. */
+static void count_missed(struct poller *poller, uint64_t slots, uint64_t now)
+{
+	for (size_t i = 0; i < poller->processes.len; i++) {
+		struct polled *polled = poller->processes.items[i];
+		uint64_t paid;
+
+		poller_update_credit(poller, polled, now);
+		paid = min_u64(slots * polled->running, polled->credit > 0 ? polled->credit : 0);
+		polled->credit -= paid;
+		poller->counts.missed += paid;
+	}
+}
+
+/*
+ * Ticks that this one is late for: by a period or more, and by LATE_NS. Where waits are told of, which stand for all
+ * the time since the thread was looked at before, what runs now does so, too.
+ */
 static void skip_missed(struct poller *poller, uint64_t now)
 {
 	uint64_t late_ns = now - poller->due_ns;
 	uint64_t slots = late_ns < LATE_NS ? 0 : (unsigned __int128)late_ns * poller->config.rate_hz / SECOND;
 
-	if (!slots)
-		return;
-	for (size_t i = 0; i < poller->processes.len; i++) {
-		struct polled *polled = poller->processes.items[i];
-		uint64_t missed = slots * polled->running, paid;
-
-		poller_update_credit(poller, polled, now);
-		paid = min_u64(missed, polled->credit > 0 ? polled->credit : 0);
-		polled->credit -= paid;
-		poller->counts.missed += paid;
-		poller->counts.waiting += missed - paid;
-	}
+	poller->stands_for = 1;
+	if (poller->config.takes != POLLER_ON_CPU)
+		poller->stands_for += slots;
+	else if (slots)
+		count_missed(poller, slots, now);
 	poller->slot += slots;
 }
 

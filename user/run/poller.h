@@ -44,8 +44,6 @@ struct poller_counts {
 	uint64_t unreadable;  /* a frame lay in no readable memory */
 	uint64_t moved;	      /* samples with a caller whose line could not be told; these are samples */
 	uint64_t not_stopped; /* read while they ran, though they were to be stopped; these are samples */
-	uint64_t waiting;     /* threads that only waited for a CPU; no samples, and none are missing */
-	uint64_t by_turns;    /* samples that stand for more ticks than one, by their weight */
 };
 
 struct poller;

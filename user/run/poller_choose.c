@@ -73,6 +73,7 @@ static void copy_state(struct lane *lane, const struct lane *from)
 static int choose(struct poller *poller, struct lane *lane, uint32_t weight)
 {
 	lane->weight = weight;
+	lane->unpaid = 0;
 	lane->chosen_slot = poller->slot;
 	return vec__push(&poller->chosen, lane);
 }
@@ -87,7 +88,7 @@ int poller_choose_active(struct poller *poller, struct polled *polled)
 		struct lane *lane = polled->active.items[i];
 
 		if (is_taken(poller, polled, lane))
-			err = choose(poller, lane, 1);
+			err = choose(poller, lane, poller->stands_for);
 		if (lane->waited < ACTIVE_LOOKS)
 			polled->active.items[kept++] = lane;
 		else
@@ -97,13 +98,18 @@ int poller_choose_active(struct poller *poller, struct polled *polled)
 	return err;
 }
 
+static size_t ticks_of_turn(const struct polled *polled)
+{
+	return (polled->waiting.len + TURN_LOOKS - 1) / TURN_LOOKS;
+}
+
 /*
  * Of the others, every one whose number leaves a certain rest, which is drawn anew for each tick: so each is
  * looked at in one of so many ticks, and stands for as many if it is found running.
  */
 int poller_choose_by_turns(struct poller *poller, struct polled *polled)
 {
-	size_t ticks = poller->last ? 1 : (polled->waiting.len + TURN_LOOKS - 1) / TURN_LOOKS;
+	size_t ticks = poller->last ? 1 : ticks_of_turn(polled);
 	int err = 0;
 
 	for (size_t i = ticks > 1 ? poller_next_random(poller) % ticks : 0; i < polled->waiting.len && !err;
@@ -111,7 +117,7 @@ int poller_choose_by_turns(struct poller *poller, struct polled *polled)
 		struct lane *lane = polled->waiting.items[i];
 
 		if (lane->chosen_slot != poller->slot && is_taken(poller, polled, lane))
-			err = choose(poller, lane, ticks);
+			err = choose(poller, lane, ticks * poller->stands_for);
 	}
 	return err;
 }
@@ -172,7 +178,7 @@ int poller_choose_holders(struct poller *poller, struct polled *polled)
 		/* A moment ago it may have been waiting. */
 		lane->off_cpu = !is_running(polled, lane, true);
 		if (!lane->off_cpu)
-			err = choose(poller, lane, 1);
+			err = choose(poller, lane, poller->stands_for);
 	}
 	return err;
 }
@@ -186,7 +192,7 @@ int poller_choose_new(struct poller *poller, struct polled *polled)
 		struct lane *lane = polled->active.items[i];
 
 		if (!lane->looked_at && is_taken(poller, polled, lane))
-			err = choose(poller, lane, 1);
+			err = choose(poller, lane, poller->stands_for);
 	}
 	return err;
 }
@@ -222,7 +228,6 @@ void poller_begin_credit(struct poller *poller, struct polled *polled, uint64_t 
 
 void poller_update_credit(struct poller *poller, struct polled *polled, uint64_t now)
 {
-	double most = poller_most_credit(poller);
 	uint64_t cpu_ns;
 
 	if (now - polled->cpu_read_ns < CPU_CLOCK_NS || proc__cpu_ns(polled->process->pid, &cpu_ns))
@@ -230,11 +235,18 @@ void poller_update_credit(struct poller *poller, struct polled *polled, uint64_t
 	cpu_ns = max_u64(cpu_ns, polled->cpu_ns);
 	polled->run_ns += cpu_ns - polled->cpu_ns;
 	polled->credit += samples_in(poller, cpu_ns - polled->cpu_ns);
-	/* What was not sampled when it was due is not made up for later. */
-	if (polled->credit > 2 * most)
-		polled->credit = 2 * most;
 	polled->cpu_ns = cpu_ns;
 	polled->cpu_read_ns = now;
+}
+
+/*
+ * What was not sampled when it was due is not made up for later; but for threads that are looked at by turns, where one
+ * that is found running stands for all that the others have used in the meantime.
+ */
+void poller_limit_credit(const struct poller *poller, struct polled *polled)
+{
+	polled->credit = min_double(polled->credit,
+				    2 * poller_most_credit(poller) + 8 * ticks_of_turn(polled));
 }
 
 /* Of a process that ends, what it is likely to have used since its clock was read. */
@@ -266,6 +278,17 @@ static bool is_paid_for(const struct poller *poller, size_t count, const struct 
 	return false;
 }
 
+/* What it is chosen for, or as much of that as there is. False: nothing. */
+static bool pay_for(struct polled *polled, struct lane *lane)
+{
+	if (polled->credit < 1)
+		return false;
+	lane->unpaid = lane->weight - (uint32_t)min_double(lane->weight, polled->credit);
+	lane->weight -= lane->unpaid;
+	polled->credit -= lane->weight;
+	return true;
+}
+
 /*
  * Leaves out what the CPU time does not pay for, whichever: where more threads are ready to run than there
  * are CPUs for, none is to come before the others. Where those that wait are taken, too, these are such.
@@ -280,15 +303,10 @@ bool poller_spend_credit(struct poller *poller, struct polled *polled)
 		struct lane *lane = poller->chosen.items[drawn];
 
 		poller->chosen.items[drawn] = poller->chosen.items[i];
-		if (!lane->off_cpu && !is_paid_for(poller, kept, lane)) {
-			if (polled->credit < lane->weight && poller->config.takes != POLLER_ON_CPU) {
-				lane->off_cpu = lane->is_ready = true;
-			} else if (polled->credit < lane->weight) {
-				poller->counts.waiting += lane->weight;
+		if (!lane->off_cpu && !is_paid_for(poller, kept, lane) && !pay_for(polled, lane)) {
+			if (poller->config.takes == POLLER_ON_CPU)
 				continue;
-			} else {
-				polled->credit -= lane->weight;
-			}
+			lane->off_cpu = lane->is_ready = true;
 		}
 		poller->chosen.items[kept++] = lane;
 	}

@@ -47,7 +47,8 @@ struct lane {
 	uint32_t epoch;
 	uint64_t found_ns;    /* when it was found first */
 	uint64_t chosen_slot; /* tick in which it was read last */
-	uint32_t weight;      /* ticks that a sample of this tick stands for */
+	uint32_t weight;      /* ticks that a sample of this tick stands for ... */
+	uint32_t unpaid;      /* ... and those that it could not run in, for want of a CPU */
 	char comm[16];
 };
 
@@ -79,6 +80,7 @@ struct poller {
 	struct hmap sent;	      /* stack ids */
 	VEC(uint8_t) record_bytes;
 	uint64_t start_ns, slot, due_ns;
+	uint32_t stands_for; /* ticks: this one, and those before it that it is to make up for */
 	bool last;	 /* this is the last tick: no turns */
 	pid_t runner;	    /* the only thread that ran in this tick; 0: several did, or none */
 	uint64_t follow_ns; /* when to look next on which CPU it runs */
@@ -121,11 +123,12 @@ int poller_choose_new(struct poller *poller, struct polled *polled);
 int poller_look_again_at_young(struct poller *poller, struct polled *polled, uint64_t now);
 /* Those that are chosen count as having run lately. */
 int poller_activate_chosen(struct poller *poller, struct polled *polled);
-/* The samples that the CPU time of the process pays for, and those of poller->chosen that are paid for.
- * False: none of them is. */
+/* The samples that the CPU time of the process pays for; no more than so many are kept for later ticks. Leaves those of
+ * poller->chosen that are paid for; false: none of them is. */
 double poller_most_credit(const struct poller *poller);
 void poller_begin_credit(struct poller *poller, struct polled *polled, uint64_t now);
 void poller_update_credit(struct poller *poller, struct polled *polled, uint64_t now);
+void poller_limit_credit(const struct poller *poller, struct polled *polled);
 void poller_settle_credit(struct poller *poller, struct polled *polled, uint64_t now);
 bool poller_spend_credit(struct poller *poller, struct polled *polled);
 /* Around the reading of those that are chosen; nothing without --blocking. */

@@ -165,25 +165,28 @@ static int send_frames(struct poller *poller, const struct polled *polled, struc
 
 /* --- samples --- */
 
-/* Met at a tick: it stands for all the time since it was looked at last. */
+/* Met at a tick: it stands for all the time since it was looked at last. Of what runs, for what it had no CPU in. */
 static void send_wait(struct poller *poller, const struct polled *polled, struct lane *lane,
 		      const struct pbp_sample *sample)
 {
 	uint64_t since_ns = max_u64(lane->told_ns, max_u64(lane->found_ns, poller->start_ns));
+	uint64_t whole_ns = sample->time_ns > since_ns ? sample->time_ns - since_ns : 0;
+	uint64_t unpaid_ns = lane->unpaid * SECOND / poller->config.rate_hz;
+	bool is_ready = lane->is_ready || !lane->off_cpu;
 	struct pbp_wait wait = {
 		.type = PBP_WAIT,
 		.flags = PBP_WAIT_TICK | PBP_WAIT_CERTAIN |
-			 (lane->is_ready    ? PBP_WAIT_READY
+			 (is_ready	    ? PBP_WAIT_READY
 			  : polled->stopped ? PBP_WAIT_STOPPED
 					    : 0),
 		.out_ns = since_ns,
-		.duration_ns = sample->time_ns > since_ns ? sample->time_ns - since_ns : 0,
+		.duration_ns = lane->off_cpu ? whole_ns : min_u64(unpaid_ns, whole_ns),
 		.syscall = lane->probe.is_stat || lane->look.state == TASK_UNKNOWN ? PBP_SYSCALL_UNKNOWN
 										   : lane->look.syscall,
 		.arg = lane->look.arg,
 		.sample = *sample};
 
-	wait.ready_ns = lane->is_ready ? wait.duration_ns : 0;
+	wait.ready_ns = is_ready ? wait.duration_ns : 0;
 	hand_over(poller, &wait, PBP_WAIT_SHORT);
 }
 
@@ -209,13 +212,12 @@ static int send_sample(struct poller *poller, const struct polled *polled, struc
 		sample.stack_id = lane->stack_id;
 		sample.leaf_instr = stack->frames.items[0].instr;
 	}
-	if (lane->off_cpu && !err)
+	if ((lane->off_cpu || (lane->unpaid && poller->config.takes != POLLER_ON_CPU)) && !err)
 		send_wait(poller, polled, lane, &sample);
 	lane->told_ns = now;
 	for (uint32_t i = 0; i < lane->weight && !lane->off_cpu && !err; i++)
 		if (poller->config.takes != POLLER_OFF_CPU && !poller->last)
 			hand_over(poller, &sample, PBP_SAMPLE_SHORT);
-	poller->counts.by_turns += lane->weight > 1 ? lane->weight : 0;
 	return err;
 }
 
@@ -256,6 +258,15 @@ static bool has_torn_outer(const struct poller *poller, const struct polled *pol
 	return false;
 }
 
+/* The time of what waits is told of the next time that it is read, if there is one. */
+static void count_lost(const struct poller *poller, struct lane *lane, uint64_t now, uint64_t *count)
+{
+	if (lane->off_cpu && !poller->last && lane->stack.result != UNWIND_GONE)
+		return;
+	*count += lane->off_cpu ? 1 : lane->weight;
+	lane->told_ns = now;
+}
+
 int poller_take_lane(struct poller *poller, struct polled *polled, struct lane *lane, uint64_t now)
 {
 	struct thread_stack *stack = &lane->stack;
@@ -265,7 +276,7 @@ int poller_take_lane(struct poller *poller, struct polled *polled, struct lane *
 	if (is_outer_state(poller, polled, lane))
 		return 0;
 	if (has_torn_outer(poller, polled, lane)) {
-		poller->counts.torn += lane->weight;
+		count_lost(poller, lane, now, &poller->counts.torn);
 		return 0;
 	}
 	if (lane->probe.fd < 0 && poller_is_free_threaded(polled) && !(stack->flags & PBP_SAMPLE_ATTACHED))
@@ -277,14 +288,14 @@ int poller_take_lane(struct poller *poller, struct polled *polled, struct lane *
 	case UNWIND_NO_FRAMES:
 		return send_sample(poller, polled, lane, now, PBP_STATUS_NO_FRAMES);
 	case UNWIND_TORN:
-		poller->counts.torn += lane->weight;
+		count_lost(poller, lane, now, &poller->counts.torn);
 		return 0;
 	case UNWIND_GONE:
-		poller->counts.ended += lane->weight;
+		count_lost(poller, lane, now, &poller->counts.ended);
 		polled->stale = true;
 		return 0;
 	case UNWIND_UNREADABLE:
-		poller->counts.unreadable += lane->weight;
+		count_lost(poller, lane, now, &poller->counts.unreadable);
 		return 0;
 	}
 	return 0;
