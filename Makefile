@@ -20,7 +20,7 @@ Q   := $(if $(V),,@)
 msg  = $(if $(V),,@printf '  %-8s %s\n' "$(1)" "$(patsubst $(OUT)/%,%,$(2))";)
 
 WARN   := -Wall -Wextra -Wno-unused-parameter -Wmissing-prototypes -Wstrict-prototypes -Wvla
-OPT    := $(if $(DEBUG),-O0,-O2)
+OPT    := $(if $(DEBUG),-O0,$(if $(ASAN),-O1,-O2))
 ifdef ASAN
 SAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
