@@ -46,21 +46,35 @@ static struct run *finish(struct recording *recording, const char *end)
 	return run;
 }
 
-static bool goes_on(pid_t pid)
+/* -1: it is gone. */
+static double cpu_seconds(pid_t pid)
 {
-	struct timespec before, after;
+	struct timespec time;
 	clockid_t clock;
 
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &before))
-		return false;
-	for (int i = 0; i < 400; i++) {
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
+		return -1;
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+/* Until it has used so much more of CPU time; false: it has not in some 10 s. */
+static bool works_for(pid_t pid, double seconds)
+{
+	double before = cpu_seconds(pid);
+
+	for (int i = 0; i < 400 && before >= 0; i++) {
+		double now = cpu_seconds(pid);
+
+		if (now < 0 || now - before > seconds)
+			return now >= 0;
 		pause_for(0.025);
-		if (clock_gettime(clock, &after))
-			return false;
-		if (after.tv_sec != before.tv_sec || after.tv_nsec != before.tv_nsec)
-			return !strchr("Tt", process_state(pid));
 	}
 	return false;
+}
+
+static bool goes_on(pid_t pid)
+{
+	return works_for(pid, 0) && !strchr("Tt", process_state(pid));
 }
 
 EACH_KIND(endings, signals)
@@ -127,13 +141,15 @@ static const char after_exec[] = "<module>;after";
 
 EACH_PYTHON(endings, target_execs_into_python)
 {
-	struct recording recording = record(start(python, "execs.py", .args = {"0.7"}), "-d", "60");
+	struct recording recording = record(start(python, "execs.py", .args = {"100"}), "-d", "60");
 	struct run *run;
 
-	/* Under the same pid, other addresses; the profiler finds the new runtime by itself. */
+	works_for(recording.target->pid, 0.1);
+	kill(recording.target->pid, SIGUSR1);
 	check(child__wait_line(recording.target->child, "after", FIRST_S), "the target did not exec: %s",
 	      child__err(recording.target->child));
-	pause_for(2);
+	/* Under the same pid, other addresses; the profiler finds the new runtime by itself. */
+	works_for(recording.target->pid, 0.3);
 	kill(recording.profiler->pid, SIGINT);
 	run = finish(&recording, "became another program 1 time");
 	check(percent(run, stacks__exactly(&run->stacks, "<module>;before")) > 5, "before has %.2f %%",
@@ -144,17 +160,20 @@ EACH_PYTHON(endings, target_execs_into_python)
 
 EACH_PYTHON(endings, target_execs_into_another_program)
 {
-	static const char text[] = "import os, time\n"
+	static const char text[] = "import os, signal\n"
+				   "told = []\n"
+				   "signal.signal(signal.SIGUSR1, lambda *_: told.append(True))\n"
 				   "print('ready', flush=True)\n"
-				   "end = time.monotonic() + 0.7\n"
-				   "while time.monotonic() < end: sum(range(200))\n"
+				   "while not told: sum(range(200))\n"
 				   "os.execv('/bin/sh', ['sh', '-c', 'echo after; while :; do :; done'])\n";
 	struct target *target = start(python, "execsh.py", .text = text);
 	struct recording recording = record(target, "-d", "60");
 	struct run *run;
 
+	works_for(target->pid, 0.1);
+	kill(target->pid, SIGUSR1);
 	check(child__wait_line(target->child, "after", FIRST_S), "the target did not exec");
-	pause_for(0.3);
+	works_for(target->pid, 0.3);
 	kill(recording.profiler->pid, SIGINT);
 	run = finish(&recording, "became another program 1 time");
 	check(stacks__ending_in(&run->stacks, "<module>"), "no sample of the Python before");

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -118,7 +119,8 @@ EACH_KIND(readv, many_idle_threads)
 	check(run->report.given < 1100, "%.0f Hz given", run->report.given);
 }
 
-/* 800 threads that each work for 2 ms now and then, 0.4 s in a second together: by turns they get what is due. */
+/* 800 threads that each work for 2 ms now and then, 0.4 s in a second together: by turns they get what is
+ * due. */
 LIVE_TEST(readv, many_seldom_threads)
 {
 	static const char text[] = "import random, threading, time\n"
@@ -148,8 +150,8 @@ static struct run *profile_held_up(pid_t pid, const char *mode)
 
 	snprintf(file, sizeof(file), "%s/profile", folder);
 	snprintf(report, sizeof(report), "%s/report", folder);
-	child = profiler("-p", pid_text(pid), "-d", "1", "-r", "499", "--engine=readv", "--mode", mode, "-q", "-v",
-			 "-o", file, "--report", report);
+	child = profiler("-p", pid_text(pid), "-d", "1", "-r", "499", "--engine=readv", "--mode", mode, "-q",
+			 "-v", "-o", file, "--report", report);
 	check(child__wait_message(child, "process: ", 20), "it does not start: %s", child__err(child));
 	pause_for(0.2);
 	kill(child->pid, SIGSTOP);
@@ -158,20 +160,25 @@ static struct run *profile_held_up(pid_t pid, const char *mode)
 	return profiler__finish(child, file);
 }
 
-/* What it missed is counted; where waits are told of, what it finds next stands for that time, running or not. */
+/* What it missed is counted; where waits are told of, what it finds next stands for that time, running or
+ * not. */
 LIVE_TEST(readv, held_up)
 {
 	pid_t pid = start(pick("3.14", "debian"), "gil.py", .args = {"burn"})->pid;
 	struct run *run = profile_held_up(pid, "cpu");
-	double due = run->report.cpu_s * 499, told;
+	double due = run->report.cpu_s * 499, ahead = 24, told;
+	const char *used;
 
-	check(run->report.lost > 100, "too few are lost: %s", run->err);
-	check(fabs(run->report.samples + run->report.lost - due) < 0.1 * due, "%.0f are due: %s", due, run->err);
+	check(run->report.lost > 0.2 * due, "too few are lost: %s", run->err);
+	check(fabs(run->report.samples + run->report.lost - due) < 0.1 * due + ahead, "%.0f are due: %s", due,
+	      run->err);
 	run = profile_held_up(pid, "wall");
 	told = run->stacks.total / 1e6 + run->report.lost / 499;
-	check(fabs(told - 3) < 0.2, "%.3f s told of 3: %s", told, run->err);
+	used = strstr(run->err, " s of CPU in ");
+	check(used && fabs(told / strtod(used + 13, NULL) - 3) < 0.2, "%.3f s told: %s", told, run->err);
 	told = number_before(run->err, " s on the CPU") + run->report.lost / 499;
-	check(fabs(told - run->report.cpu_s) < 0.15 * run->report.cpu_s, "%.3f s on the CPU: %s", told, run->err);
+	check(fabs(told - run->report.cpu_s) < 0.15 * run->report.cpu_s + ahead / 499, "%.3f s on the CPU: %s",
+	      told, run->err);
 }
 
 /* --- stopping threads --- */

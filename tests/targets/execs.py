@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""execs.py [SECONDS] [PYTHON]: busy for SECONDS (default 2), then becomes another process image of PYTHON (default:
-the same Python) by exec, with the same pid, prints "after" and is busy again.
+"""execs.py [SECONDS] [PYTHON]: busy for SECONDS (default 2) or until SIGUSR1, then becomes another process image of PYTHON
+(default: the same Python) by exec, with the same pid, prints "after" and is busy again.
 
 Right profile: <module>;before until the exec, <module>;after from then on.
 """
@@ -12,9 +12,13 @@ import time
 signal.alarm(int(os.environ.get("PBP_LIMIT", "120")))
 
 
+told = []
+signal.signal(signal.SIGUSR1, lambda *_: told.append(True))
+
+
 def before(seconds):
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while time.monotonic() < end and not told:
         sum(range(2000))
 
 

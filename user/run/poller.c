@@ -363,8 +363,8 @@ static void count_missed(struct poller *poller, uint64_t slots, uint64_t now)
 }
 
 /*
- * Ticks that this one is late for: by a period or more, and by LATE_NS. Where waits are told of, which stand for all
- * the time since the thread was looked at before, what runs now does so, too.
+ * Ticks that this one is late for: by a period or more, and by LATE_NS. Where waits are told of, which stand
+ * for all the time since the thread was looked at before, what runs now does so, too.
  */
 static void skip_missed(struct poller *poller, uint64_t now)
 {
@@ -377,6 +377,23 @@ static void skip_missed(struct poller *poller, uint64_t now)
 	else if (slots)
 		count_missed(poller, slots, now);
 	poller->slot += slots;
+}
+
+/* The rest of the run: what is found stands for the ticks that there should have been since the last one. */
+static int last_tick(struct poller *poller, uint64_t now)
+{
+	uint64_t start = slot_start(poller, poller->slot);
+	uint64_t slots = now > start ? (unsigned __int128)(now - start) * poller->config.rate_hz / SECOND : 0;
+	int err = 0;
+
+	poller->stands_for = slots;
+	poller->slot += slots + 1;
+	if (poller->config.takes == POLLER_ON_CPU)
+		count_missed(poller, slots, now);
+	else
+		err = tick(poller, now);
+	poller->config.takes = POLLER_ON_CPU; /* that was all */
+	return err;
 }
 
 /* False: a signal came. */
@@ -400,12 +417,8 @@ int poller__run(struct poller *poller, uint64_t until_ns, poller_record_fn recor
 		poller->start_ns = now;
 		next_slot(poller);
 	}
-	if (poller->last && poller->config.takes != POLLER_ON_CPU) {
-		poller->slot++;
-		err = tick(poller, now);
-		poller->config.takes = POLLER_ON_CPU; /* that was all */
-		return err ?: poller->records;
-	}
+	if (poller->last)
+		return last_tick(poller, now) ?: poller->records;
 	while (!err && !poller->news && now < until_ns && poller->records < poller->batch) {
 		uint64_t wake = min_u64(poller->due_ns, until_ns);
 

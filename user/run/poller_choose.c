@@ -240,13 +240,16 @@ void poller_update_credit(struct poller *poller, struct polled *polled, uint64_t
 }
 
 /*
- * What was not sampled when it was due is not made up for later; but for threads that are looked at by turns, where one
- * that is found running stands for all that the others have used in the meantime.
+ * What was not sampled when it was due is not made up for later; but for threads that are looked at by turns,
+ * where one that is found running stands for all that the others have used in the meantime.
  */
-void poller_limit_credit(const struct poller *poller, struct polled *polled)
+void poller_limit_credit(struct poller *poller, struct polled *polled)
 {
-	polled->credit = min_double(polled->credit,
-				    2 * poller_most_credit(poller) + 8 * ticks_of_turn(polled));
+	double beyond = polled->credit - 2 * poller_most_credit(poller) - 8.0 * ticks_of_turn(polled);
+	uint64_t missed = beyond > 0 ? beyond : 0;
+
+	polled->credit -= missed;
+	poller->counts.missed += poller->config.takes == POLLER_ON_CPU ? missed : 0;
 }
 
 /* Of a process that ends, what it is likely to have used since its clock was read. */
@@ -264,9 +267,14 @@ static double unread_ns(const struct polled *polled, uint64_t now)
 
 void poller_settle_credit(struct poller *poller, struct polled *polled, uint64_t now)
 {
-	double credit = polled->credit + samples_in(poller, unread_ns(polled, now));
+	double beyond;
+	uint64_t missed;
 
-	poller->fund = min_double(poller->fund + credit, 4 * poller_most_credit(poller));
+	poller->fund += polled->credit + samples_in(poller, unread_ns(polled, now));
+	beyond = poller->fund - 4 * poller_most_credit(poller);
+	missed = beyond > 0 ? beyond : 0;
+	poller->fund -= missed;
+	poller->counts.missed += missed;
 }
 
 /* Thread states of one thread run as one. */
@@ -281,7 +289,7 @@ static bool is_paid_for(const struct poller *poller, size_t count, const struct 
 /* What it is chosen for, or as much of that as there is. False: nothing. */
 static bool pay_for(struct polled *polled, struct lane *lane)
 {
-	if (polled->credit < 1)
+	if (lane->weight && polled->credit < 1)
 		return false;
 	lane->unpaid = lane->weight - (uint32_t)min_double(lane->weight, polled->credit);
 	lane->weight -= lane->unpaid;

@@ -123,12 +123,12 @@ int poller_choose_new(struct poller *poller, struct polled *polled);
 int poller_look_again_at_young(struct poller *poller, struct polled *polled, uint64_t now);
 /* Those that are chosen count as having run lately. */
 int poller_activate_chosen(struct poller *poller, struct polled *polled);
-/* The samples that the CPU time of the process pays for; no more than so many are kept for later ticks. Leaves those of
- * poller->chosen that are paid for; false: none of them is. */
+/* The samples that the CPU time of the process pays for; no more than so many are kept for later ticks.
+ * Leaves those of poller->chosen that are paid for; false: none of them is. */
 double poller_most_credit(const struct poller *poller);
 void poller_begin_credit(struct poller *poller, struct polled *polled, uint64_t now);
 void poller_update_credit(struct poller *poller, struct polled *polled, uint64_t now);
-void poller_limit_credit(const struct poller *poller, struct polled *polled);
+void poller_limit_credit(struct poller *poller, struct polled *polled);
 void poller_settle_credit(struct poller *poller, struct polled *polled, uint64_t now);
 bool poller_spend_credit(struct poller *poller, struct polled *polled);
 /* Around the reading of those that are chosen; nothing without --blocking. */

@@ -165,7 +165,8 @@ static int send_frames(struct poller *poller, const struct polled *polled, struc
 
 /* --- samples --- */
 
-/* Met at a tick: it stands for all the time since it was looked at last. Of what runs, for what it had no CPU in. */
+/* Met at a tick: it stands for all the time since it was looked at last. Of what runs, for what it had no CPU
+ * in. */
 static void send_wait(struct poller *poller, const struct polled *polled, struct lane *lane,
 		      const struct pbp_sample *sample)
 {
@@ -173,18 +174,18 @@ static void send_wait(struct poller *poller, const struct polled *polled, struct
 	uint64_t whole_ns = sample->time_ns > since_ns ? sample->time_ns - since_ns : 0;
 	uint64_t unpaid_ns = lane->unpaid * SECOND / poller->config.rate_hz;
 	bool is_ready = lane->is_ready || !lane->off_cpu;
-	struct pbp_wait wait = {
-		.type = PBP_WAIT,
-		.flags = PBP_WAIT_TICK | PBP_WAIT_CERTAIN |
-			 (is_ready	    ? PBP_WAIT_READY
-			  : polled->stopped ? PBP_WAIT_STOPPED
-					    : 0),
-		.out_ns = since_ns,
-		.duration_ns = lane->off_cpu ? whole_ns : min_u64(unpaid_ns, whole_ns),
-		.syscall = lane->probe.is_stat || lane->look.state == TASK_UNKNOWN ? PBP_SYSCALL_UNKNOWN
-										   : lane->look.syscall,
-		.arg = lane->look.arg,
-		.sample = *sample};
+	struct pbp_wait wait = {.type = PBP_WAIT,
+				.flags = PBP_WAIT_TICK | PBP_WAIT_CERTAIN |
+					 (is_ready	    ? PBP_WAIT_READY
+					  : polled->stopped ? PBP_WAIT_STOPPED
+							    : 0),
+				.out_ns = since_ns,
+				.duration_ns = lane->off_cpu ? whole_ns : min_u64(unpaid_ns, whole_ns),
+				.syscall = lane->probe.is_stat || lane->look.state == TASK_UNKNOWN
+						   ? PBP_SYSCALL_UNKNOWN
+						   : lane->look.syscall,
+				.arg = lane->look.arg,
+				.sample = *sample};
 
 	wait.ready_ns = is_ready ? wait.duration_ns : 0;
 	hand_over(poller, &wait, PBP_WAIT_SHORT);
@@ -216,7 +217,7 @@ static int send_sample(struct poller *poller, const struct polled *polled, struc
 		send_wait(poller, polled, lane, &sample);
 	lane->told_ns = now;
 	for (uint32_t i = 0; i < lane->weight && !lane->off_cpu && !err; i++)
-		if (poller->config.takes != POLLER_OFF_CPU && !poller->last)
+		if (poller->config.takes != POLLER_OFF_CPU)
 			hand_over(poller, &sample, PBP_SAMPLE_SHORT);
 	return err;
 }
