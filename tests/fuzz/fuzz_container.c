@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	fuzz_take(&data, &len, &kind, 1);
 	text = strndup((const char *)data, len);
-	check(!container_names__parse(&names, kind % (CONTAINER_FILE_NERDCTL + 1), text, strlen(text),
+	check(!container_names__parse(&names, kind % (CONTAINER_FILE_CONMON + 1), text, strlen(text),
 				      "name"));
 	for (size_t i = 0; i < names.items.len; i++)
 		check(names.items.items[i].id && strlen(names.items.items[i].id) < CONTAINER_ID_BYTES);

@@ -157,9 +157,9 @@ static bool is_uid(struct part part, const char *uid)
 	if (part.len != strlen(uid))
 		return false;
 	for (size_t i = 0; i < part.len; i++) {
-		char a = part.at[i] == '_' ? '-' : part.at[i], b = uid[i] == '_' ? '-' : uid[i];
+		int a = part.at[i] == '_' ? '-' : part.at[i], b = uid[i] == '_' ? '-' : uid[i];
 
-		if (a != b)
+		if (a != tolower(b))
 			return false;
 	}
 	return true;

@@ -3,7 +3,7 @@
  * See container_names.h. Here: where the files are. Below a user's own directories anything may be planted:
  * links are not followed there, only plain files are read, none that is large, and not for long.
  */
-#include "os/container_names.h"
+#include "os/container_parts.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -32,19 +32,22 @@
 #define FILES_MAX 4096
 #define TIME_MAX  500000000ull
 
-/* A pattern is of parts; "*" and what has it in it is looked up, and the last that was is the name. */
-static const struct {
+struct place {
 	enum container_file kind;
 	const char *base, *pattern;
-} FILES[] = {
-	{CONTAINER_FILE_DOCKER, "/var/lib/docker", "containers/*/config.v2.json"},
+};
+
+static const struct place OF_ROOT[] = {
+	{CONTAINER_FILE_DOCKER, "/var/lib/docker", CONTAINER_DOCKER_PATTERN},
 	{CONTAINER_FILE_STORAGE, "/var/lib/containers/storage", "*-containers/containers.json"},
 	{CONTAINER_FILE_STORAGE, "/var/lib/containers/storage", "*-containers/volatile-containers.json"},
-	{CONTAINER_FILE_CONTAINERD, "/run/containerd/io.containerd.runtime.v2.task", "*/*/config.json"},
+	{CONTAINER_FILE_CONTAINERD, "/run/containerd/" CONTAINER_TASKS, CONTAINER_TASKS_PATTERN},
 	{CONTAINER_FILE_NERDCTL, "/var/lib/nerdctl", "*/names/*/*"},
-	{CONTAINER_FILE_RUNC, "/run/runc", "*/state.json"},
-	{CONTAINER_FILE_CRUN, "/run/crun", "*/status"},
-	/* of users */
+	{CONTAINER_FILE_RUNC, "/run/runc", CONTAINER_RUNC_PATTERN},
+	{CONTAINER_FILE_CRUN, "/run/crun", CONTAINER_CRUN_PATTERN},
+};
+
+static const struct place OF_USERS[] = {
 	{CONTAINER_FILE_DOCKER, "/home", "*/.local/share/docker/containers/*/config.v2.json"},
 	{CONTAINER_FILE_STORAGE, "/home", "*/.local/share/containers/storage/*-containers/containers.json"},
 	{CONTAINER_FILE_NERDCTL, "/home", "*/.local/share/nerdctl/*/names/*/*"},
@@ -53,17 +56,7 @@ static const struct {
 	{CONTAINER_FILE_CRUN, "/run/user", "*/crun/*/status"},
 };
 
-struct look {
-	struct container_names *names;
-	enum container_file kind;
-	uid_t owner; /* of the outermost directory that is not root's; 0: there is none */
-	size_t files, bytes;
-	uint64_t end_ns;
-	bool over; /* it was too much */
-	int err;
-};
-
-static bool is_over(struct look *look)
+bool container_look__is_over(struct container_look *look)
 {
 	look->over |= look->files >= FILES_MAX || look->bytes >= BYTES_MAX || now_ns() >= look->end_ns;
 	return look->over || look->err;
@@ -97,7 +90,7 @@ static char *read_whole(int fd, size_t *len, uid_t *owner)
 	return text;
 }
 
-static void read_file(struct look *look, int dir, const char *name, const char *called)
+static void read_file(struct container_look *look, int dir, const char *name, const char *called)
 {
 	int fd = open_below(dir, name, O_RDONLY | O_NONBLOCK);
 	size_t len = 0;
@@ -114,10 +107,10 @@ static void read_file(struct look *look, int dir, const char *name, const char *
 		close(fd);
 }
 
-static void look_at(struct look *look, int dir, const char *const *parts, const char *called);
+static void look_at(struct container_look *look, int dir, const char *const *parts, const char *called);
 
 /* Takes the descriptor over. */
-static void look_below(struct look *look, int fd, const char *const *parts, const char *called)
+static void look_below(struct container_look *look, int fd, const char *const *parts, const char *called)
 {
 	uid_t before = look->owner;
 	struct stat stat;
@@ -138,7 +131,7 @@ static bool is_left_out(const char *name, const char *below)
 }
 
 /* Every entry that matches the first of the parts. */
-static void look_at_each(struct look *look, int dir, const char *const *parts)
+static void look_at_each(struct container_look *look, int dir, const char *const *parts)
 {
 	int fd = open_below(dir, ".", O_RDONLY | O_DIRECTORY);
 	DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
@@ -146,7 +139,7 @@ static void look_at_each(struct look *look, int dir, const char *const *parts)
 
 	if (!stream && fd >= 0)
 		close(fd);
-	for (int i = 0; stream && i < ENTRIES_MAX && !is_over(look) && (entry = readdir(stream)); i++) {
+	for (int i = 0; stream && i < ENTRIES_MAX && !container_look__is_over(look) && (entry = readdir(stream)); i++) {
 		if (is_left_out(entry->d_name, parts[1]) || fnmatch(parts[0], entry->d_name, 0))
 			continue;
 		if (parts[1])
@@ -159,7 +152,7 @@ static void look_at_each(struct look *look, int dir, const char *const *parts)
 		closedir(stream);
 }
 
-static void look_at(struct look *look, int dir, const char *const *parts, const char *called)
+static void look_at(struct container_look *look, int dir, const char *const *parts, const char *called)
 {
 	if (strchr(parts[0], '*'))
 		look_at_each(look, dir, parts);
@@ -169,20 +162,41 @@ static void look_at(struct look *look, int dir, const char *const *parts, const 
 		read_file(look, dir, parts[0], called);
 }
 
-static void read_files(struct look *look, enum container_file kind, const char *base, const char *pattern)
+static bool was_read(struct container_look *look, int fd, const char *pattern)
+{
+	struct stat stat;
+
+	if (fstat(fd, &stat))
+		return true;
+	for (size_t i = 0; i < look->bases.len; i++) {
+		const struct container_base *base = &look->bases.items[i];
+
+		if (base->device == stat.st_dev && base->inode == stat.st_ino && !strcmp(base->pattern, pattern))
+			return true;
+	}
+	look->err = vec__push(&look->bases, ((struct container_base){stat.st_dev, stat.st_ino, pattern}));
+	return false;
+}
+
+void container_look__read(struct container_look *look, enum container_file kind, int base, const char *pattern)
 {
 	char text[128], *rest = text, *parts[PARTS_MAX + 1] = {NULL};
-	/* The base is the administrator's, and may be a link. */
-	int fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	if (base < 0)
+		return;
 	snprintf(text, sizeof(text), "%s", pattern);
 	for (size_t i = 0; i < PARTS_MAX && rest; i++)
 		parts[i] = strsep(&rest, "/");
 	look->kind = kind;
-	if (fd < 0)
-		return;
-	look_at(look, fd, (const char *const *)parts, "");
-	close(fd);
+	if (!was_read(look, base, pattern))
+		look_at(look, base, (const char *const *)parts, "");
+	close(base);
+}
+
+/* The base is the administrator's, and may be a link. */
+static void read_place(struct container_look *look, struct place place)
+{
+	container_look__read(look, place.kind, open(place.base, O_PATH | O_DIRECTORY | O_CLOEXEC), place.pattern);
 }
 
 /* --- cgroups --- */
@@ -275,7 +289,7 @@ static int find_cgroups(struct container_names *names)
 }
 
 /* Where the administrator has put them. */
-static void read_docker_elsewhere(struct look *look)
+static void read_docker_elsewhere(struct container_look *look)
 {
 	int fd = open("/etc/docker/daemon.json", O_RDONLY | O_CLOEXEC);
 	uid_t owner = 0;
@@ -284,14 +298,14 @@ static void read_docker_elsewhere(struct look *look)
 	char *base = text ? container_names__docker_root(text, len) : NULL;
 
 	if (base)
-		read_files(look, CONTAINER_FILE_DOCKER, base, "containers/*/config.v2.json");
+		read_place(look, (struct place){CONTAINER_FILE_DOCKER, base, CONTAINER_DOCKER_PATTERN});
 	free(base);
 	free(text);
 	if (fd >= 0)
 		close(fd);
 }
 
-static void tell_over(const struct look *look)
+static void tell_over(const struct container_look *look)
 {
 	static bool told;
 
@@ -304,13 +318,17 @@ static void tell_over(const struct look *look)
 
 int container_names__read(struct container_names *names)
 {
-	struct look look = {.names = names, .end_ns = now_ns() + TIME_MAX};
+	struct container_look look = {.names = names, .end_ns = now_ns() + TIME_MAX};
 
 	*names = (struct container_names){};
 	read_docker_elsewhere(&look);
-	for (size_t i = 0; i < ARRAY_SIZE(FILES) && !is_over(&look); i++)
-		read_files(&look, FILES[i].kind, FILES[i].base, FILES[i].pattern);
+	for (size_t i = 0; i < ARRAY_SIZE(OF_ROOT) && !container_look__is_over(&look); i++)
+		read_place(&look, OF_ROOT[i]);
+	container_programs__read(&look);
+	for (size_t i = 0; i < ARRAY_SIZE(OF_USERS) && !container_look__is_over(&look); i++)
+		read_place(&look, OF_USERS[i]);
 	tell_over(&look);
+	vec__free(&look.bases);
 	container_names__settle(names);
 	look.err = look.err ?: find_cgroups(names);
 	if (look.err)

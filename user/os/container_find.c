@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define CANDIDATES_TOLD 5
 
@@ -49,12 +50,12 @@ static bool is_named(const struct search *search, const char *id)
 	return false;
 }
 
-/* Only the beginning of a long id is one. */
+/* Only the beginning of a long id is one; its letters are small ones, however they are written. */
 static bool begins(const struct search *search, const char *id)
 {
 	size_t len = strlen(search->text);
 
-	return len >= CONTAINER_ID_LEAST && !strncmp(id, search->text, len) &&
+	return len >= CONTAINER_ID_LEAST && !strncasecmp(id, search->text, len) &&
 	       container__is_id(id, strlen(id));
 }
 
@@ -179,6 +180,23 @@ static void explain_many(const struct search *search, struct buf *reason)
 		buf__addf(reason, "; and %zu more", search->items.len - CANDIDATES_TOLD);
 }
 
+/* A runtime that was told to keep its files elsewhere (runc --root) may have ended. */
+static void mention_cgroup(const struct search *search, struct buf *reason)
+{
+	struct buf ignored = {0};
+	struct cgroup cgroup;
+
+	if (!cgroup__find(&cgroup, search->mounts, search->text, &ignored) && cgroup.path[1]) {
+		buf__adds(reason, "; there is a cgroup of that name, ");
+		buf__add_escaped(reason, cgroup.path, NULL);
+		buf__adds(reason, ": see --cgroup");
+	} else {
+		buf__adds(reason, "; if its runtime was told to keep its files elsewhere, see --cgroup");
+	}
+	cgroup__close(&cgroup);
+	buf__free(&ignored);
+}
+
 static void explain_none(const struct search *search, struct buf *reason)
 {
 	const struct container_name *known = NULL;
@@ -198,8 +216,10 @@ static void explain_none(const struct search *search, struct buf *reason)
 			  "seen "
 			  "from here",
 			  known->from);
-	else
+	else {
 		buf__adds(reason, "no process is in a container with that name or id");
+		mention_cgroup(search, reason);
+	}
 }
 
 static void explain(const struct search *search, int err, struct buf *reason)

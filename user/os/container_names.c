@@ -238,6 +238,35 @@ static int take_nerdctl(struct container_names *names, const char *text, size_t 
 	return add(names, (struct container_name){.id = id, .name = (char *)name, .from = "nerdctl"});
 }
 
+const char *container_names__option(const char *words, size_t len, const char *option)
+{
+	size_t option_len = strlen(option);
+
+	for (const char *at = words, *end = words + len, *next; at < end; at = next + 1) {
+		next = memchr(at, '\0', end - at);
+		if (!next)
+			return NULL;
+		if (strncmp(at, option, option_len))
+			continue;
+		if (at[option_len] == '=')
+			return at + option_len + 1;
+		if (!at[option_len])
+			return memchr(next + 1, '\0', end - next - 1) ? next + 1 : NULL;
+	}
+	return NULL;
+}
+
+static int take_conmon(struct container_names *names, const char *words, size_t len)
+{
+	const char *id = container_names__option(words, len, "-c") ?: container_names__option(words, len, "--cid");
+	const char *name =
+		container_names__option(words, len, "-n") ?: container_names__option(words, len, "--name");
+
+	if (!id || !container__is_id(id, strlen(id)) || !name || !*name || strlen(name) >= TEXT_MAX)
+		return 0;
+	return add_named(names, id, name, "Podman or CRI-O");
+}
+
 static int take(struct container_names *names, enum container_file kind, struct json_object *root,
 		const char *directory)
 {
@@ -253,6 +282,7 @@ static int take(struct container_names *names, enum container_file kind, struct 
 	case CONTAINER_FILE_CRUN:
 		return take_crun(names, root, directory);
 	case CONTAINER_FILE_NERDCTL:
+	case CONTAINER_FILE_CONMON:
 		break;
 	}
 	return 0;
@@ -290,6 +320,8 @@ int container_names__parse(struct container_names *names, enum container_file ki
 	names->most = most_names(names);
 	if (kind == CONTAINER_FILE_NERDCTL)
 		return take_nerdctl(names, text, len, directory);
+	if (kind == CONTAINER_FILE_CONMON)
+		return take_conmon(names, text, len);
 	root = parse(text, len);
 	err = take(names, kind, root, directory);
 	json_object_put(root);

@@ -52,8 +52,11 @@ enum container_file {
 	CONTAINER_FILE_RUNC,	   /* state.json */
 	CONTAINER_FILE_CRUN,	   /* status; has no id */
 	CONTAINER_FILE_NERDCTL,	   /* of a name: the id */
+	CONTAINER_FILE_CONMON,	   /* no file: the command line of Podman's and CRI-O's monitor */
 };
 int container_names__parse(struct container_names *names, enum container_file kind, const char *text,
 			   size_t len, const char *directory);
+/* What follows an option in a command line, each word ended by NUL: "--root X", "--root=X"; NULL. Borrowed. */
+const char *container_names__option(const char *words, size_t len, const char *option);
 /* Where Docker keeps its files, by its daemon.json; NULL: it does not say. The caller frees. */
 char *container_names__docker_root(const char *text, size_t len);
