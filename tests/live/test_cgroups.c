@@ -6,6 +6,8 @@
 #include "groups.h"
 #include "service.h"
 
+#include "os/proc.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -23,6 +25,22 @@ static struct target *spin_in(const char *group)
 
 	enter_group(group, target->pid);
 	return target;
+}
+
+static void put_into(const char *group, const char *name, const char *text)
+{
+	char path[CHILD_PATH];
+
+	snprintf(path, sizeof(path), "%s/%s", group, name);
+	write_file(path, text);
+}
+
+static void put_number_into(const char *group, const char *name, pid_t number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", number);
+	put_into(group, name, text);
 }
 
 /* pybpfprof --cgroup GROUP ..., until its first sample */
@@ -279,6 +297,43 @@ GROUP_TEST(cgroups, empty)
 	check(run->code == NOT_PYTHON &&
 		      strstr(run->err, "no Python that can be profiled was found in the cgroup"),
 	      "exit code %d: %s", run->code, run->err);
+}
+
+/* Threads of one process in several: it is where its main thread is, as a whole. */
+GROUP_TEST(cgroups, of_threads)
+{
+	static const char text[] = "import signal, threading\n"
+				   "signal.alarm(100)\n"
+				   "def elsewhere():\n"
+				   "    while True: sum(range(200))\n"
+				   "def inside():\n"
+				   "    while True: sum(range(200))\n"
+				   "threading.Thread(target=elsewhere, daemon=True).start()\n"
+				   "print('ready', flush=True)\n"
+				   "inside()\n";
+	const char *group = make_group(unified_mount(), NULL);
+	const char *first = make_group(group, "first"), *second = make_group(group, "second");
+	struct target *target = target__start(
+		&(struct start){.python = pick("3.14", "debian"), .program = "threads.py", .text = text});
+	struct proc_tasks tasks;
+	struct run *run;
+
+	enter_group(group, target->pid);
+	check(!proc__tasks(target->pid, &tasks) && tasks.tids.len == 2, "no threads of %d", target->pid);
+	put_into(first, "cgroup.type", "threaded");
+	put_into(second, "cgroup.type", "threaded");
+	put_number_into(first, "cgroup.threads", target->pid);
+	put_number_into(second, "cgroup.threads", tasks.tids.items[0] + tasks.tids.items[1] - target->pid);
+	vec__free(&tasks.tids);
+	run = service__run(service__profiled(OPTIONS("-q", "-d", "1", "--cgroup", first)));
+	check_profile(run, 0);
+	check(stacks__with(&run->stacks, "inside") > 5 && stacks__with(&run->stacks, "elsewhere") > 5,
+	      "inside has %llu samples, elsewhere %llu: %s",
+	      (unsigned long long)stacks__with(&run->stacks, "inside"),
+	      (unsigned long long)stacks__with(&run->stacks, "elsewhere"), run->err);
+	run = service__run(service__profiled(OPTIONS("-q", "-d", "1", "--cgroup", second)));
+	check(run->code == FAILED && strstr(run->err, "only threads"), "exit code %d: %s", run->code,
+	      run->err);
 }
 
 /* The run ends with the last of them, if it was not for a time. */

@@ -106,17 +106,19 @@ static void check_names(const char *mount)
 	const char *top = make_group(mount, NULL), *docker = make_group(top, "docker");
 	struct target *first = spin_in(make_group(docker, A)), *second = spin_in(make_group(docker, B));
 
-	put_docker(A, "web");
-	put_docker(B, "db");
+	put_docker(A, "testweb");
+	put_docker(B, "testdb");
 	put_docker("5" A, "no-id");
 	put_docker("fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210", "stopped");
-	check_only(run_of("web"), first);
+	check_only(run_of("testweb"), first);
 	check_only(run_of(A), first);
 	check_only(run_of("012398765432"), second);
+	check_only(run_of("01239876543210FE"), second);
 	check_unknown("0123", "2 may be meant: ");
 	check_unknown("012", "no process is in a container");
 	check_unknown("stopped", "Docker knows it, but no process");
 	check_unknown("other", "no process is in a container");
+	check_unknown(strrchr(top, '/') + 1, "there is a cgroup of that name");
 }
 
 GROUP_TEST(containers, names)
@@ -144,27 +146,27 @@ GROUP_TEST(containers, pods)
 	pod = make_group(make_group(top, "kubepods.slice"), "kubepods-burstable-pod" POD ".slice");
 	first = spin_in(make_group(pod, "crio-" A ".scope"));
 	second = spin_in(make_group(pod, "cri-containerd-" B ".scope"));
-	put_file("[{\"id\":\"" A "\",\"names\":[\"k8s_web_shop_prod_" POD "_0\"]}]",
+	put_file("[{\"id\":\"" A "\",\"names\":[\"k8s_testweb_testshop_prod_" POD "_0\"]}]",
 		 "/var/lib/containers/storage/overlay-containers/containers.json");
 	put_file("{\"annotations\":{\"io.kubernetes.cri.container-name\":\"log\","
-		 "\"io.kubernetes.cri.sandbox-name\":\"shop\",\"io.kubernetes.cri.sandbox-namespace\":"
+		 "\"io.kubernetes.cri.sandbox-name\":\"testshop\",\"io.kubernetes.cri.sandbox-namespace\":"
 		 "\"prod\"}}",
 		 "/run/containerd/io.containerd.runtime.v2.task/k8s.io/" B "/config.json");
-	check_only(run_of("web"), first);
-	check_only(run_of("shop/log"), second);
+	check_only(run_of("testweb"), first);
+	check_only(run_of("testshop/log"), second);
 	run = run_of("6b1ff6e0-7a3c-4c55-8a4e-0f3a1c2d3e4f");
 	check_profile(run, 0);
 	check(of_process(run, first->pid, "spin") >= 10 && of_process(run, second->pid, "spin") >= 10,
 	      "the pod: %s", run->err);
-	put_docker(B, "web");
-	check_unknown("web", "2 may be meant: ");
+	put_docker(B, "testweb");
+	check_unknown("testweb", "2 may be meant: ");
 }
 
 /* crun takes nearly any name, and a cgroup that has another. */
 GROUP_TEST(containers, odd_names)
 {
 	char longest[200] = "", text[CHILD_PATH], path[CHILD_PATH];
-	const char *const names[] = {".web", longest};
+	const char *const names[] = {".testweb", longest};
 	const char *mount = unified_mount(), *group;
 	struct proc_stat stat;
 	struct target *target;
@@ -193,15 +195,15 @@ GROUP_TEST(containers, files_of_users)
 
 	have_own_files();
 	target = spin_in(make_group(make_group(unified_mount(), NULL), "libpod-" A ".scope"));
-	put_file("[{\"id\":\"" A "\",\"names\":[\"shop\"]}]", "/home/bob" STORAGE);
+	put_file("[{\"id\":\"" A "\",\"names\":[\"testshop\"]}]", "/home/bob" STORAGE);
 	put_file("", "/home/eve/.local/share/docker/containers/" A "/x");
 	put_file("", "/home/eve/.local/share/containers/storage/overlay-containers/x");
 	check(!mkfifo("/home/eve/.local/share/docker/containers/" A "/config.v2.json", 0644), "mkfifo: %s",
 	      strerror(errno));
-	check_only(run_of("shop"), target);
+	check_only(run_of("testshop"), target);
 	check(!rename("/home/bob" STORAGE, "/home/file"), "rename: %s", strerror(errno));
 	check(!symlink("/home/file", "/home/eve" STORAGE), "symlink: %s", strerror(errno));
-	check_unknown("shop", "no process is in a container");
+	check_unknown("testshop", "no process is in a container");
 }
 
 /* Everything, by the container that it is in. */
@@ -292,7 +294,7 @@ static void check_container(const char *const *argv, const char *name)
 }
 
 /* A container of its own root, pids and cgroup. */
-static void check_runtime(const char *runtime, const char *name)
+static void check_runtime(const char *runtime, const char *state, const char *name)
 {
 	struct box box = prepare_box(runtime);
 	const char *folder = scratch_folder("");
@@ -301,21 +303,23 @@ static void check_runtime(const char *runtime, const char *name)
 	snprintf(text, sizeof(text), CONFIG, box.interpreter, box.program, box.python->root, box.cgroup);
 	snprintf(path, sizeof(path), "%s/config.json", folder);
 	write_file(path, text);
-	check_container((const char *const[]){runtime, "run", "--bundle", folder, name, NULL}, name);
+	check_container((const char *const[]){runtime, "--root", state, "run", "--bundle", folder, name, NULL},
+			name);
 }
 
 GROUP_TEST(containers, runc)
 {
-	check_runtime("runc", "web-1");
+	check_runtime("runc", "/run/runc", "test-1");
 }
 
+/* It was told to keep its files elsewhere. */
 GROUP_TEST(containers, crun)
 {
-	check_runtime("crun", A);
+	check_runtime("crun", "/run/other", "test-2");
 }
 
-/* By its name, which stands in Podman's files only. What it may not do as root in a container is switched
- * off. */
+/* By its name, which stands in Podman's files, and these are elsewhere: its monitor has it, too. What it may
+ * not do as root in a container is switched off. */
 GROUP_TEST(containers, podman)
 {
 	struct box box = prepare_box("podman");
@@ -323,10 +327,10 @@ GROUP_TEST(containers, podman)
 
 	snprintf(root, sizeof(root), "%s:O", box.python->root);
 	snprintf(parent, sizeof(parent), "--cgroup-parent=%s", box.cgroup);
-	check_container((const char *const[]){"podman", "--cgroup-manager=cgroupfs", "--runtime=runc",
-					      "--events-backend=file", "run", "--name=shop", "--network=none",
+	check_container((const char *const[]){"podman", "--root=/run/other",
+					      "--cgroup-manager=cgroupfs", "--runtime=runc", "--events-backend=file", "run", "--name=testshop", "--network=none",
 					      "--pids-limit=-1", "--ulimit=nofile=1000:1000",
 					      "--ulimit=nproc=1000:1000", "--security-opt=seccomp=unconfined",
 					      parent, "--rootfs", root, box.interpreter, box.program, NULL},
-			"shop");
+			"testshop");
 }

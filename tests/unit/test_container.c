@@ -149,6 +149,7 @@ Test(container, pods)
 	snprintf(path, sizeof(path), "%s/cri-containerd-" A ".scope", slice);
 	expect_pod(path, UID_DASHES, slice);
 	expect_pod(path, UID_LINES, slice);
+	expect_pod(path, "6B1FF6E0-7A3C-4c55-8A4E-0F3A1C2D3E4F", slice);
 	expect_pod("/kubepods/besteffort/pod" UID_DASHES "/" A, UID_DASHES,
 		   "/kubepods/besteffort/pod" UID_DASHES);
 	expect_pod("/kubepods/pod" UID_DASHES, UID_LINES, "/kubepods/pod" UID_DASHES);
@@ -261,6 +262,35 @@ Test(container_names, oci)
 	cr_expect(names.items.items[1].init == 8540 && names.items.items[1].start_ticks == 3689917);
 }
 
+#define WORDS(text) text, sizeof(text) /* a NUL more at the end: an empty word */
+
+Test(container_names, options)
+{
+	static const char words[] = "runc\0--root-dir\0/a\0--root\0/b\0--log=/c\0-x";
+
+	cr_expect_str_eq(container_names__option(words, sizeof(words), "--root"), "/b");
+	cr_expect_str_eq(container_names__option(words, sizeof(words), "--log"), "/c");
+	cr_expect_null(container_names__option(words, sizeof(words), "-x"), "it is the last one");
+	cr_expect_null(container_names__option(words, sizeof(words) - 1, "-x"), "it has no end");
+	cr_expect_null(container_names__option(words, 0, "runc"));
+}
+
+static void read_words(const char *words, size_t len)
+{
+	cr_assert_eq(container_names__parse(&names, CONTAINER_FILE_CONMON, words, len, ""), 0);
+}
+
+Test(container_names, conmon)
+{
+	read_words(WORDS("conmon\0--api-version\0" "1\0-c\0" A "\0-u\0" A "\0-n\0shop"));
+	expect_name(A, "shop");
+	read_words(WORDS("conmon\0--cid=" B "\0--name=k8s_web_shop_prod_" UID_DASHES "_0"));
+	expect_name(B, "prod/shop/web");
+	read_words(WORDS("conmon\0-c\0short\0-n\0x"));
+	read_words(WORDS("conmon\0-c\0" A "\0-n"));
+	cr_expect_eq(names.items.len, 2);
+}
+
 /* Whatever else there may be in a file, it is not one of ours. */
 Test(container_names, other_contents)
 {
@@ -280,7 +310,7 @@ Test(container_names, other_contents)
 		"{\"pid\":-1,\"cgroup-path\":7}",
 		"\xff\xfe{}"};
 
-	for (int kind = CONTAINER_FILE_DOCKER; kind <= CONTAINER_FILE_NERDCTL; kind++)
+	for (int kind = CONTAINER_FILE_DOCKER; kind <= CONTAINER_FILE_CONMON; kind++)
 		for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 			read_text(kind, texts[i], "d");
 	cr_expect_eq(names.items.len, 0);

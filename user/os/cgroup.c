@@ -6,6 +6,7 @@
 #include "os/cgroup_parts.h"
 
 #include "os/cgroup_walk.h"
+#include "os/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -309,6 +310,29 @@ bool cgroup__has(const struct cgroup *cgroup, const char *text)
 
 /* --- members --- */
 
+bool cgroup__is_threaded(int fd)
+{
+	char text[16] = "";
+	int type = openat(fd, "cgroup.type", O_RDONLY | O_CLOEXEC);
+	bool is = type >= 0 && read(type, text, sizeof(text) - 1) > 0 && !strcmp(text, "threaded\n");
+
+	if (type >= 0)
+		close(type);
+	return is;
+}
+
+/* 0 is one that this pid namespace does not show. */
+static int add_member(struct cgroup_members *members, pid_t pid)
+{
+	if (pid <= 0)
+		return 0;
+	if (members->is_threaded && proc__process_of(pid) != pid) {
+		members->strays++;
+		return 0;
+	}
+	return vec__push(&members->pids, pid);
+}
+
 static int add_members(void *context, const char *dir)
 {
 	struct cgroup_members *members = context;
@@ -317,7 +341,7 @@ static int add_members(void *context, const char *dir)
 	FILE *file;
 
 	members->cgroups++;
-	if (asprintf(&path, "%s/cgroup.procs", dir) < 0)
+	if (asprintf(&path, "%s/cgroup.%s", dir, members->is_threaded ? "threads" : "procs") < 0)
 		return -ENOMEM;
 	file = fopen(path, "re");
 	free(path);
@@ -325,19 +349,17 @@ static int add_members(void *context, const char *dir)
 		members->unread += errno != ENOENT && errno != ENODEV;
 		return 0;
 	}
-	/* 0 is one that this pid namespace does not show. */
 	while (!err && fscanf(file, "%d", &pid) == 1)
-		err = pid > 0 ? vec__push(&members->pids, (pid_t)pid) : 0;
-	/* A threaded one does not tell them (EOPNOTSUPP), but one above it, which is the first or below it.
-	 */
+		err = add_member(members, pid);
+	/* A threaded one does not tell its processes (EOPNOTSUPP): one above it has. */
 	if (!err && ferror(file))
-		members->unread += errno == EOPNOTSUPP ? members->cgroups == 1 : errno != ENODEV;
+		members->unread += errno != EOPNOTSUPP && errno != ENODEV;
 	fclose(file);
 	return err;
 }
 
 int cgroup__members(const struct cgroup *cgroup, struct cgroup_members *members)
 {
-	*members = (struct cgroup_members){};
+	*members = (struct cgroup_members){.is_threaded = cgroup__is_threaded(cgroup->fd)};
 	return cgroup_walk(cgroup->dir, add_members, members, &members->unread);
 }

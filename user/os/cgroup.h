@@ -68,13 +68,21 @@ bool cgroup_line__is_below(const struct cgroup_line *line, const char *path);
 /* Its rank among the hierarchies, the best is 0: see struct cgroup_mounts. */
 int cgroup_line__rank(const struct cgroup_line *line);
 
+/* Version 2: may threads of one process be in several such? Its processes stand above them all. */
+bool cgroup__is_threaded(int fd);
+
 /* Is a process with that text in the cgroup, or in one below? */
 bool cgroup__has(const struct cgroup *cgroup, const char *text);
 
 struct cgroup_members {
 	VEC(pid_t) pids;
 	size_t cgroups;
-	size_t unread; /* cgroups that could not be looked into */
+	size_t unread;	  /* cgroups that could not be looked into */
+	bool is_threaded; /* it is one of threads */
+	size_t strays;	  /* ... and these are of processes whose main threads are elsewhere */
 };
-/* All of them, of those below, too; cgroups that go meanwhile are left out. 0 or -ENOMEM. */
+/*
+ * All of them, of those below, too; cgroups that go meanwhile are left out. A process is where its main
+ * thread is. 0 or -ENOMEM.
+ */
 int cgroup__members(const struct cgroup *cgroup, struct cgroup_members *members);

@@ -139,7 +139,10 @@ static void look_at_each(struct container_look *look, int dir, const char *const
 
 	if (!stream && fd >= 0)
 		close(fd);
-	for (int i = 0; stream && i < ENTRIES_MAX && !container_look__is_over(look) && (entry = readdir(stream)); i++) {
+	for (int i = 0; stream && i < ENTRIES_MAX && !container_look__is_over(look); i++) {
+		entry = readdir(stream);
+		if (!entry)
+			break;
 		if (is_left_out(entry->d_name, parts[1]) || fnmatch(parts[0], entry->d_name, 0))
 			continue;
 		if (parts[1])
@@ -171,14 +174,16 @@ static bool was_read(struct container_look *look, int fd, const char *pattern)
 	for (size_t i = 0; i < look->bases.len; i++) {
 		const struct container_base *base = &look->bases.items[i];
 
-		if (base->device == stat.st_dev && base->inode == stat.st_ino && !strcmp(base->pattern, pattern))
+		if (base->device == stat.st_dev && base->inode == stat.st_ino &&
+		    !strcmp(base->pattern, pattern))
 			return true;
 	}
 	look->err = vec__push(&look->bases, ((struct container_base){stat.st_dev, stat.st_ino, pattern}));
 	return false;
 }
 
-void container_look__read(struct container_look *look, enum container_file kind, int base, const char *pattern)
+void container_look__read(struct container_look *look, enum container_file kind, int base,
+			  const char *pattern)
 {
 	char text[128], *rest = text, *parts[PARTS_MAX + 1] = {NULL};
 
@@ -196,7 +201,9 @@ void container_look__read(struct container_look *look, enum container_file kind,
 /* The base is the administrator's, and may be a link. */
 static void read_place(struct container_look *look, struct place place)
 {
-	container_look__read(look, place.kind, open(place.base, O_PATH | O_DIRECTORY | O_CLOEXEC), place.pattern);
+	int base = open(place.base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	container_look__read(look, place.kind, base, place.pattern);
 }
 
 /* --- cgroups --- */

@@ -56,7 +56,10 @@ enum container_file {
 };
 int container_names__parse(struct container_names *names, enum container_file kind, const char *text,
 			   size_t len, const char *directory);
-/* What follows an option in a command line, each word ended by NUL: "--root X", "--root=X"; NULL. Borrowed. */
+/*
+ * What follows an option in a command line, each word of which is ended by NUL: "--root X", "--root=X"; NULL.
+ * Borrowed.
+ */
 const char *container_names__option(const char *words, size_t len, const char *option);
 /* Where Docker keeps its files, by its daemon.json; NULL: it does not say. The caller frees. */
 char *container_names__docker_root(const char *text, size_t len);

@@ -44,7 +44,8 @@ bool container_look__is_over(struct container_look *look);
  * looked up, and the last that was is the name. Takes the descriptor over (< 0: there is none). A pattern
  * stays where it is; what was read before by the same one is not read again.
  */
-void container_look__read(struct container_look *look, enum container_file kind, int base, const char *pattern);
+void container_look__read(struct container_look *look, enum container_file kind, int base,
+			  const char *pattern);
 
 /* By the command lines of programs that run. */
 void container_programs__read(struct container_look *look);

@@ -143,6 +143,7 @@ static int add_members(struct scope *scope, const struct cgroup *cgroup, struct 
 
 	scope->unread += members.unread;
 	sum->cgroups += members.cgroups;
+	sum->strays += members.strays;
 	err = err ?: vec__reserve(&sum->pids, members.pids.len);
 	for (size_t i = 0; i < members.pids.len && !err; i++)
 		if (members.pids.items[i] != getpid())

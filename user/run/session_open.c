@@ -200,7 +200,9 @@ static enum session_error check_members(struct session *session)
 	else if (empty)
 		log_err("no process is in %s, or in a cgroup below%s",
 			session->scope.cgroups.len == 1 ? "that cgroup" : "those cgroups",
-			session->scope.unread ? ", as far as they could be looked into" : "");
+			session->scope.unread ? ", as far as they could be looked into"
+			: members.strays      ? ", only threads, whose processes' main threads are elsewhere"
+					      : "");
 	else if (session->scope.unread)
 		log_warn("%zu cgroups could not be looked into", session->scope.unread);
 	else

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "os/cgroup.h"
 #include "os/cpus.h"
 #include "os/proc.h"
 
@@ -82,6 +83,12 @@ static bool is_removed(int cgroup)
 	return faccessat(cgroup, "cgroup.procs", F_OK, 0) && errno == ENOENT;
 }
 
+/* Where threads of one process may be in several cgroups, those in one are not all. */
+static int may_watch(int cgroup)
+{
+	return cgroup__is_threaded(cgroup) ? -EOPNOTSUPP : 0;
+}
+
 /* One for each cgroup, so that nobody else is interrupted. All of them or none. */
 static int open_cpu_event(struct timers *timers, int cpu)
 {
@@ -91,7 +98,8 @@ static int open_cpu_event(struct timers *timers, int cpu)
 	if (!timers->cgroup_count)
 		return open_event(timers, -1, cpu, 0);
 	for (size_t i = 0; i < timers->cgroup_count && !err; i++) {
-		err = open_event(timers, timers->cgroups[i], cpu, PERF_FLAG_PID_CGROUP);
+		err = may_watch(timers->cgroups[i])
+			      ?: open_event(timers, timers->cgroups[i], cpu, PERF_FLAG_PID_CGROUP);
 		if (err == -ENOENT && is_removed(timers->cgroups[i]))
 			err = 0;
 	}
