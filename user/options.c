@@ -135,8 +135,9 @@ static int take_option(struct options *options, int option, const char *value, c
 		return *value ? vec__push(&options->session.filter.excludes, value)
 			      : bad_value("--exclude", value, "a pattern");
 	case OPTION_COMM:
-		return *value ? vec__push(&options->session.filter.comms, value)
-			      : bad_value("--comm", value, "a pattern");
+		return parse_comm(value, &options->session.filter)
+			       ? bad_value("--comm", value, "a pattern; of a name, its first 15 bytes")
+			       : 0;
 	case OPTION_USER:
 		return parse_user(value, &options->session.filter)
 			       ? bad_value("--user", value, "no such user, and no number")

@@ -17,6 +17,7 @@
 #include <strings.h>
 #include <time.h>
 
+#define COMM_MAX       15
 #define RATE_MAX       ENGINE_READV_RATE_MAX
 #define DURATION_MAX_S (366.0 * 86400)
 
@@ -184,6 +185,13 @@ int parse_user(const char *text, struct filter *filter)
 	if (!user && parse_number(text, 0, UINT32_MAX - 1l, &number))
 		return -EINVAL;
 	return vec__push(&filter->users, user ? user->pw_uid : (uid_t)number);
+}
+
+int parse_comm(const char *text, struct filter *filter)
+{
+	if (!*text || (strlen(text) > COMM_MAX && !strpbrk(text, "*?[\\")))
+		return -EINVAL;
+	return vec__push(&filter->comms, text);
 }
 
 /* A size. */

@@ -21,3 +21,5 @@ int parse_rotation(const char *text, struct record_rotation *out);
 int parse_report_time(const char *text, struct report_time *out);
 /* One more, by name or number. */
 int parse_user(const char *text, struct filter *filter);
+/* One more pattern. A name that is longer than the kernel's ever are would find nobody. */
+int parse_comm(const char *text, struct filter *filter);

@@ -199,6 +199,9 @@ Test(options, several_processes)
 	cr_expect_eq(options.session.filter.users.items[0], 1234);
 	expect_bad("-p 1 --user root");
 	expect_bad("-a --user no-such-user");
+	expect_good("-a --comm fifteen-letters");
+	expect_good("-a --comm sixteen-letters*");
+	expect_bad("-a --comm sixteen-letters-");
 	expect_bad("dump -p 1 -s");
 	expect_bad("doctor -a");
 }
