@@ -160,6 +160,26 @@ LIVE_TEST(forks, that_end_slowly)
 	}
 }
 
+#define NOT_WAITED_FOR                                \
+	BURN "import os\n"                            \
+	     "for i in range(3):\n"                   \
+	     "    if not os.fork():\n"                \
+	     "        burn(0.1)\n"                    \
+	     "        os._exit(0)\n"                  \
+	     "burn(0.2)\n"                            \
+	     "time.sleep(0.5)\n"
+
+/* They keep their numbers, which are nobody else's: each is there once. */
+LIVE_TEST(forks, that_nobody_waits_for)
+{
+	struct run *run = service__run(
+		service__command(pick("3.14", "debian"), OPTIONS("-q", "-s"), NOT_WAITED_FOR));
+
+	check_profile(run, 0);
+	check(strstr(run->err, "of 4 Python processes"), "it says: %s", run->err);
+	check(!strstr(run->err, "others"), "there are others: %s", run->err);
+}
+
 /* --- another program --- */
 
 #define BECOMES_WANTED                                                                                        \

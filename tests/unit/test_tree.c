@@ -105,6 +105,8 @@ Test(tree, zombies)
 	cr_assert_eq(tree__children(&tree, getpid(), &index), 1);
 	cr_expect_eq(tree.edges.items[index].pid, living);
 	tree__free(&tree);
+	cr_expect_eq(tree__parent(zombie), -ECHILD);
+	cr_expect_eq(tree__parent(living), getpid());
 	stop(zombie);
 	stop(living);
 }

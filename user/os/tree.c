@@ -76,8 +76,9 @@ pid_t tree__parent(pid_t pid)
 	struct proc_stat stat;
 
 	/* A thread has a folder, too, which is not listed. */
-	return proc__process_of(pid) == pid && !proc__stat(pid, &stat) && !stat.is_kernel ? stat.ppid
-											  : -ESRCH;
+	if (proc__process_of(pid) != pid || proc__stat(pid, &stat) || stat.is_kernel)
+		return -ESRCH;
+	return is_over(&stat) ? -ECHILD : stat.ppid;
 }
 
 size_t tree__children(const struct tree *tree, pid_t parent, size_t *first)

@@ -34,6 +34,7 @@ size_t tree__children(const struct tree *tree, pid_t parent, size_t *first);
 pid_t tree__last_pid(void);
 /*
  * Parent of a process; 0: it is not in our pid namespace, as for what a container runtime starts in a
- * container. -ESRCH: there is no process of that number, though there may be a thread.
+ * container. -ESRCH: there is no process of that number, though there may be a thread. -ECHILD: it has ended,
+ * and its parent has not waited for it.
  */
 pid_t tree__parent(pid_t pid);

@@ -110,6 +110,8 @@ static bool look_at_number(struct follower *follower, pid_t pid)
 	if (!proc__exists(pid))
 		return false;
 	parent = pid == getpid() ? -ESRCH : tree__parent(pid);
+	if (parent == -ECHILD)
+		return false;
 	if (parent < 0 || follow_is_tracked(follower, pid))
 		return proc__process_of(pid) != 0;
 	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1 : follow_is_tracked(follower, parent)) {
