@@ -303,8 +303,8 @@ static void check_runtime(const char *runtime, const char *state, const char *na
 	snprintf(text, sizeof(text), CONFIG, box.interpreter, box.program, box.python->root, box.cgroup);
 	snprintf(path, sizeof(path), "%s/config.json", folder);
 	write_file(path, text);
-	check_container((const char *const[]){runtime, "--root", state, "run", "--bundle", folder, name, NULL},
-			name);
+	check_container(
+		(const char *const[]){runtime, "--root", state, "run", "--bundle", folder, name, NULL}, name);
 }
 
 GROUP_TEST(containers, runc)
@@ -327,10 +327,11 @@ GROUP_TEST(containers, podman)
 
 	snprintf(root, sizeof(root), "%s:O", box.python->root);
 	snprintf(parent, sizeof(parent), "--cgroup-parent=%s", box.cgroup);
-	check_container((const char *const[]){"podman", "--root=/run/other",
-					      "--cgroup-manager=cgroupfs", "--runtime=runc", "--events-backend=file", "run", "--name=testshop", "--network=none",
-					      "--pids-limit=-1", "--ulimit=nofile=1000:1000",
-					      "--ulimit=nproc=1000:1000", "--security-opt=seccomp=unconfined",
-					      parent, "--rootfs", root, box.interpreter, box.program, NULL},
+	check_container((const char *const[]){"podman", "--root=/run/other", "--cgroup-manager=cgroupfs",
+					      "--runtime=runc", "--events-backend=file", "run",
+					      "--name=testshop", "--network=none", "--pids-limit=-1",
+					      "--ulimit=nofile=1000:1000", "--ulimit=nproc=1000:1000",
+					      "--security-opt=seccomp=unconfined", parent, "--rootfs", root,
+					      box.interpreter, box.program, NULL},
 			"testshop");
 }

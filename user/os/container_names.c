@@ -258,7 +258,8 @@ const char *container_names__option(const char *words, size_t len, const char *o
 
 static int take_conmon(struct container_names *names, const char *words, size_t len)
 {
-	const char *id = container_names__option(words, len, "-c") ?: container_names__option(words, len, "--cid");
+	const char *id =
+		container_names__option(words, len, "-c") ?: container_names__option(words, len, "--cid");
 	const char *name =
 		container_names__option(words, len, "-n") ?: container_names__option(words, len, "--name");
 

@@ -50,7 +50,8 @@ static bool is_outside(pid_t pid)
 {
 	struct stat own, other;
 	int fd = open_of(pid, "ns/pid", O_RDONLY);
-	bool is = fd >= 0 && !fstat(fd, &other) && !stat("/proc/self/ns/pid", &own) && own.st_ino == other.st_ino;
+	bool is = fd >= 0 && !fstat(fd, &other) && !stat("/proc/self/ns/pid", &own) &&
+		  own.st_ino == other.st_ino;
 
 	if (fd >= 0)
 		close(fd);
