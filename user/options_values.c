@@ -235,6 +235,9 @@ int parse_rotation(const char *text, struct record_rotation *out)
 
 #define NS 1000000000ll
 
+/* Who says 13:00 of what began at 13:05 means the hour; of what began in the evening, the next day. */
+#define BEFORE_START_NS (3600 * NS)
+
 /* ".25" and the like; *text: what follows. */
 static int64_t parse_fraction(const char **text)
 {
@@ -302,4 +305,38 @@ int parse_report_time(const char *text, struct report_time *out)
 		return -EINVAL;
 	*out = (struct report_time){TIME_SINCE, (int64_t)ns};
 	return 0;
+}
+
+/*
+ * That time of the day, so many days after the one that the moment is in. By its fields, since there are days
+ * of 23 hours.
+ */
+static int64_t at_time_of_day(int64_t since_midnight_ns, time_t moment, int days)
+{
+	int64_t seconds = since_midnight_ns / NS;
+	struct tm tm;
+
+	if (!localtime_r(&moment, &tm))
+		return 0;
+	tm.tm_mday += days;
+	tm.tm_hour = (int)(seconds / 3600);
+	tm.tm_min = (int)(seconds / 60 % 60);
+	tm.tm_sec = (int)(seconds % 60);
+	tm.tm_isdst = -1;
+	return (int64_t)mktime(&tm) * NS + since_midnight_ns % NS;
+}
+
+int64_t report_time__since(const struct report_time *time, uint64_t start_ns)
+{
+	time_t start_s = (time_t)(start_ns / NS);
+	int64_t at = time->ns;
+
+	if (time->kind == TIME_SINCE)
+		return at;
+	if (time->kind == TIME_OF_DAY) {
+		at = at_time_of_day(time->ns, start_s, 0);
+		if (at + BEFORE_START_NS < (int64_t)start_ns)
+			at = at_time_of_day(time->ns, start_s, 1);
+	}
+	return at - (int64_t)start_ns;
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "exit_codes.h"
+#include "options_values.h"
 #include "out/name.h"
 #include "out/record_sum.h"
 #include "outputs.h"
@@ -44,35 +45,7 @@ static void clean_up(void)
 		outputs__unlink_temporary(unfinished);
 }
 
-/* --- times --- */
-
-/* Midnight before the start, as clocks here say. */
-static int64_t midnight_before(uint64_t start_ns)
-{
-	time_t seconds = (time_t)(start_ns / NS_OF_S);
-	struct tm tm;
-
-	if (!localtime_r(&seconds, &tm))
-		return 0;
-	tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
-	tm.tm_isdst = -1;
-	return (int64_t)mktime(&tm) * NS_OF_S;
-}
-
-/* Since the start. A time of day is the one that is nearest after it, or a short time before. */
-static int64_t since_start(const struct report_time *time, uint64_t start_ns)
-{
-	int64_t at = time->ns;
-
-	if (time->kind == TIME_SINCE)
-		return at;
-	if (time->kind == TIME_OF_DAY) {
-		at += midnight_before(start_ns);
-		if (at + NS_OF_DAY / 2 < (int64_t)start_ns)
-			at += NS_OF_DAY;
-	}
-	return at - (int64_t)start_ns;
-}
+/* --- reading --- */
 
 /* When it is known when the recording began. */
 static int begin(struct record_sum *sum, void *context)
@@ -83,16 +56,14 @@ static int begin(struct record_sum *sum, void *context)
 
 	sum->filter.has_from = options->from.kind != TIME_NONE;
 	sum->filter.has_to = options->to.kind != TIME_NONE;
-	sum->filter.from_ns = since_start(&options->from, start_ns);
-	sum->filter.to_ns = since_start(&options->to, start_ns);
+	sum->filter.from_ns = report_time__since(&options->from, start_ns);
+	sum->filter.to_ns = report_time__since(&options->to, start_ns);
 	/* Recordings that are written from it say times as it does. */
 	sum->profile.start_ns = NS_OF_DAY;
 	reading->outputs.settled = true;
 	reading->outputs.host = strtab__get(sum->profile.strings, sum->host);
 	return outputs__start(&reading->outputs, &sum->profile, sum->apart, &sum->sink);
 }
-
-/* --- reading --- */
 
 static int open_file(const char *name)
 {

@@ -608,6 +608,36 @@ Test(options, report_times)
 		cr_expect_eq(parse_report_time(bad[i], &time), -EINVAL, "%s", bad[i]);
 }
 
+/* Of what began at that time of the day, so many seconds after it. */
+static void expect_since(const char *text, const char *start, double seconds)
+{
+	struct report_time time, began;
+	int64_t got;
+
+	cr_assert_eq(parse_report_time(text, &time) ?: parse_report_time(start, &began), 0, "%s", text);
+	got = report_time__since(&time, (uint64_t)began.ns);
+	cr_expect_eq(got, (int64_t)(seconds * 1e9), "%s of %s: %ld", text, start, (long)got);
+}
+
+/* A time of the day is that of the next day where it is long over when the recording begins. */
+Test(options, times_of_day)
+{
+	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+	tzset();
+	expect_since("13:05:30", "2026-11-30T13:00:00", 330);
+	expect_since("13:05:30.5", "2026-11-30T13:00:00.25", 330.25);
+	expect_since("13:00", "2026-11-30T13:05:00", -300);
+	expect_since("12:30", "2026-11-30T13:05:00", -2100);
+	expect_since("02:00", "2026-11-30T13:00:00", 13 * 3600);
+	expect_since("11:30", "2026-11-30T13:00:00", 22.5 * 3600);
+	expect_since("00:10", "2026-12-31T23:50:00", 1200);
+	expect_since("12.5", "2026-11-30T13:00:00", 12.5);
+	expect_since("2026-11-30T12:00:00Z", "2026-11-30T12:00:00", 3600);
+	/* The clocks are put forward at two, and back at three. */
+	expect_since("13:00", "2026-03-29T01:00:00", 11 * 3600);
+	expect_since("13:00", "2026-10-24T15:00:00", 23 * 3600);
+}
+
 Test(options, diff)
 {
 	expect_good("diff a.pbp b.pbp");
