@@ -301,6 +301,17 @@ static int doctor_of_process(pid_t pid)
 	return error ? exit_code(error) : err && err != -EPIPE ? EXIT_FAILED : EXIT_WRITTEN;
 }
 
+/* Of what was printed by stdio: the code, unless it did not get out. */
+static int finish_text(int code)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return code;
+	if (errno == EPIPE)
+		return code; /* the reader has seen enough */
+	log_err("cannot write to stdout: %s", strerror(errno));
+	return EXIT_FAILED;
+}
+
 static int doctor_code(enum doctor_verdict verdict)
 {
 	return verdict == DOCTOR_OK ? 0 : verdict == DOCTOR_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_FAILED;
@@ -360,14 +371,15 @@ int main(int argc, char **argv)
 	switch (options.command) {
 	case COMMAND_HELP:
 		options__print_help();
-		code = fflush(stdout) ? EXIT_FAILED : 0;
+		code = finish_text(EXIT_WRITTEN);
 		break;
 	case COMMAND_VERSION:
-		code = puts("pybpfprof " PYBPFPROF_VERSION) < 0 || fflush(stdout) ? EXIT_FAILED : 0;
+		puts("pybpfprof " PYBPFPROF_VERSION);
+		code = finish_text(EXIT_WRITTEN);
 		break;
 	case COMMAND_DOCTOR:
 		code = options.session.pids.len ? doctor_of_process(options.session.pids.items[0])
-						: doctor_code(doctor__run());
+						: finish_text(doctor_code(doctor__run()));
 		break;
 	case COMMAND_DUMP:
 		code = dump(&options);

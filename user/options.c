@@ -159,7 +159,7 @@ static int take_option(struct options *options, int option, const char *value, c
 			       : 0;
 	case OPTION_KEEP:
 		if (parse_number(value, 1, 1000000, &number))
-			return bad_value("--keep", value, "a number of files, 1 or more");
+			return bad_value("--keep", value, "a number of files, from 1 to 1000000");
 		options->rotation.keep = number;
 		return 0;
 	case OPTION_FUNCTION:

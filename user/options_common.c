@@ -56,7 +56,7 @@ int take_common_option(struct options *options, int option, const char *value, c
 		return 0;
 	case 'l':
 		if (parse_number(value, 1, 1000000, &number))
-			return bad_value("-l", value, "a number of rows, 1 or more");
+			return bad_value("-l", value, "a number of rows, from 1 to 1000000");
 		options->rows = (unsigned int)number;
 		return 0;
 	case 'q':
@@ -105,6 +105,8 @@ int choose_writers(struct options *options, const struct writer *format)
 		if (!strcmp(output->path, "-") && options->report && !strcmp(options->report, "-"))
 			return refuse("-o - and --report -: stdout takes one of them");
 	}
+	if (format && !options->outputs.len)
+		return refuse("--format is for -o: without it no file is written");
 	if (streams > 1)
 		return refuse("-o - twice: stdout takes one profile");
 	options->quiet |= options->report && !strcmp(options->report, "-");

@@ -5,6 +5,8 @@
  */
 #include "harness.h"
 
+#include "base/util.h"
+
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
@@ -136,6 +138,7 @@ LIVE_TEST(outputs, several_and_stdout)
 
 LIVE_TEST(outputs, full_device)
 {
+	static const char *const words[] = {"--help", "--version", "doctor"};
 	struct run *run;
 
 	start_spin();
@@ -151,6 +154,15 @@ LIVE_TEST(outputs, full_device)
 	check(run->code == FAILED && strstr(run->err, "No space"), "stdout: exit code %d: %s", run->code,
 	      run->err);
 	check(run->report.samples > 0, "no report: %s", run->err);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		run = profiler__finish(
+			child__start(&(struct child_config){
+				.argv = (const char *const[]){profiler_path(), words[i], NULL},
+				.out = "/dev/full"}),
+			NULL);
+		check(run->code == FAILED && strstr(run->err, "No space"), "%s: exit code %d: %s", words[i],
+		      run->code, run->err);
+	}
 }
 
 /* A file system of 64 KiB; a profile that is larger. The one that was there before stays as it was. */

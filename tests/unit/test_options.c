@@ -339,6 +339,7 @@ Test(options, bad_values)
 		"-p 1 --debug-slot none",
 		"-p 1 --format svgz",
 		"-p 1 --format",
+		"-p 1 --format html",
 		"-p 1 --no-such-option",
 		"-p 1 -Z",
 		"-p 1 extra",
@@ -569,6 +570,7 @@ Test(options, report)
 	expect_bad("report x.pbp --by user");
 	expect_bad("report x.pbp -p 0");
 	expect_bad("report x.pbp --thread=");
+	expect_bad("report x.pbp --format html");
 	expect_bad("report x.pbp --from 5 --to 5");
 	expect_bad("report x.pbp --from 9999-01-01T00:00:00Z");
 	expect_bad("report x.pbp --from 1969-12-31T23:59:59Z");
