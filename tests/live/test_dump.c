@@ -139,6 +139,7 @@ EACH_OF(old_pythons, dump, old_versions)
 	check_has(run, "\"source\": \"time.sleep(1e6)\"");
 	check_has(run, "\"locals\": null");
 	check_lacks(run, "\"locals\": [");
+	check_has(dump_pid(target->pid, "--locals", NULL), "\nVariables of this version are not read\n");
 	target = start(python, "spin.py");
 	check_has(dump_pid(target->pid, NULL, NULL), " holds the GIL, on CPU\n");
 }

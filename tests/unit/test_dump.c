@@ -197,6 +197,25 @@ Test(dump, json)
 	expect_json("\"locals\": null}");
 }
 
+/* What was asked for and is not there is told. */
+Test(dump, locals_that_are_not_read)
+{
+	add_ordinary();
+	write_text(0, false);
+	cr_expect_null(strstr(buf.data, "not read"));
+	dump.with_locals = true;
+	write_text(0, false);
+	cr_expect(strstr(buf.data, "two readings agree\nVariables of this version are not read\n\n"), "%s",
+		  buf.data);
+	cr_expect_null(strstr(buf.data, "[variables not read]"));
+	dump.locals_known = true;
+	write_text(0, false);
+	cr_expect_null(strstr(buf.data, "of this version"));
+	cr_expect(strstr(buf.data, "          x = (changing) 'y'\n    <module> (/srv/app.py)\n"
+				   "          [variables not read]\n"),
+		  "%s", buf.data);
+}
+
 Test(dump, threads_that_cannot_be_told)
 {
 	struct dump_thread *thread;

@@ -98,6 +98,7 @@ struct dump {
 	uint32_t halted;  /* what keeps it from running, safe to print; 0: nothing */
 	char version[24]; /* of Python */
 	bool with_locals;
+	bool locals_known; /* those of this version can be read */
 	uint32_t readings;
 	bool consistent;			   /* all threads are */
 	VEC(struct dump_interpreter) interpreters; /* by id */

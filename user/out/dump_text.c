@@ -151,6 +151,8 @@ static void add_path(const struct text *text, struct buf *line, const struct dum
 static void add_locals(const struct text *text, const struct dump_thread *thread,
 		       const struct dump_frame *frame)
 {
+	if (text->dump->with_locals && text->dump->locals_known && !frame->has_locals)
+		add_plain(text, LOCAL_INDENT, "[variables not read]");
 	for (size_t i = 0; i < frame->local_count; i++) {
 		const struct dump_local *local = &thread->locals.items[frame->first_local + i];
 		struct buf line = {0};
@@ -249,6 +251,8 @@ static void add_title(const struct text *text)
 		buf__addf(text->out, "; two readings agree\n");
 	if (dump->halted)
 		buf__addf(text->out, "It is %s\n", strtab__get(dump->strings, dump->halted));
+	if (dump->with_locals && !dump->locals_known)
+		buf__adds(text->out, "Variables of this version are not read\n");
 }
 
 static void add_natives(const struct text *text)

@@ -127,6 +127,7 @@ static enum session_error read_process(struct dumper *dumper)
 		return fail(pid, SESSION_FAILED, "its thread states are larger than supported");
 	py_objects__init(&dumper->objects, &dumper->process.target);
 	py_locals__init(&dumper->locals, &dumper->objects, dumper->out->strings);
+	dumper->out->locals_known = py_locals__are_known(&dumper->objects);
 	err = read_until_agreed(dumper) ?: dumper_hand_over(dumper);
 	/* An exec meanwhile: what was read of the old program's addresses means nothing. */
 	if (!err && !py_target__is_alive(&dumper->process.target))
