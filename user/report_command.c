@@ -87,7 +87,8 @@ int report_command__read(struct record_sum *sum, const char *name, const char **
 	if (err)
 		log_err("cannot read %s: %s", log_shown(name), reason(err));
 	else if (*fault)
-		log_warn("%s: %s; what is there up to that is shown", log_shown(name), *fault);
+		log_warn("%s: %s; %s", log_shown(name), *fault,
+			 sum->is_left_out ? "it is left out" : "what is there up to that is shown");
 	return err;
 }
 

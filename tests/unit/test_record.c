@@ -372,7 +372,7 @@ Test(record, files_of_other_modes)
 	cr_assert_eq(add(first), 0);
 	cr_expect_null(fault);
 	cr_assert_eq(record_sum__add(&sum, fd_with(file.data + first, file.len - first), &fault), 0);
-	cr_expect(fault && strstr(fault, "left out") && sum.cut_off);
+	cr_expect(fault && strstr(fault, "of another kind") && sum.is_left_out && sum.cut_off);
 	record_sum__finish(&sum);
 	cr_expect_eq(sum.profile.samples, 5);
 }
@@ -597,6 +597,27 @@ Test(record, huge_weights)
 	end();
 	cr_assert_eq(add(file.len), 0);
 	cr_expect(fault && !sum.profile.samples);
+}
+
+/* Texts about the run that never end, each another one. */
+Test(record, meta_without_end)
+{
+	char meta[1 + 6 + 2 + 512] = "\x06" "engine\x80\x04";
+	struct chunk_writer writer;
+
+	cr_assert_eq(chunk_writer__open(&writer), 0);
+	memset(meta + 9, 'x', sizeof(meta) - 9);
+	for (uint32_t i = 0; i < 2 * RECORD_META_MAX / sizeof(meta); i++) {
+		snprintf(meta + 9, 9, "%08x", i);
+		meta[17] = 'x';
+		chunk_writer__add(&writer, RECORD_CHUNK_META, meta, sizeof(meta));
+	}
+	chunk_writer__add(&writer, RECORD_CHUNK_END, "\0", 1);
+	cr_assert_eq(record_sum__add(&sum, fd_with(writer.out.data, writer.out.len), &fault), 0);
+	cr_expect(fault && strstr(fault, "more in it than can be"), "%s", fault ?: "nothing is wrong");
+	cr_expect_leq(strtab__bytes(sum.profile.strings), 4 * RECORD_META_MAX);
+	cr_expect_geq(strtab__bytes(sum.profile.strings), RECORD_META_MAX / 2);
+	chunk_writer__close(&writer);
 }
 
 /* Of kinds that are not known, as those of a newer program. */

@@ -17,7 +17,8 @@
  * without NUL; names of files may have bytes that are none. A file ends with an END chunk; one that does not was cut off, and is good up to its last whole
  * chunk.
  *
- * META: pairs of a name and a value, both texts, to the end of the chunk. The last value of a name counts.
+ * META: pairs of a name and a value, both texts, to the end of the chunk. The last value of a name counts. No
+ * more than RECORD_META_MAX bytes in all.
  *	program, version, engine, mode (as --mode has it), command, host, end (why it ended)
  *	unit		"samples", or "microseconds" for a profile of time
  *	apart		what was told apart, of "processes", "containers", "threads", with spaces
@@ -67,6 +68,7 @@
 
 #define RECORD_CHUNK_MAX  (1u << 20)
 #define RECORD_PACKED_MAX (RECORD_CHUNK_MAX + RECORD_CHUNK_MAX / 8)
+#define RECORD_META_MAX	  (1u << 20) /* unpacked, of all META chunks: they come at the start and at the end */
 
 enum {
 	RECORD_CHUNK_META = 1,

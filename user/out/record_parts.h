@@ -31,6 +31,7 @@ struct record_context {
 struct record_stream {
 	struct chunk_reader chunks;
 	uint64_t unit_ns;
+	uint64_t meta_bytes; /* so far */
 	/* by their numbers in the file: what they are in the profile and the reader */
 	VEC(uint32_t) strings, frames, nodes, stacks, processes, threads;
 	VEC(struct record_context) contexts;

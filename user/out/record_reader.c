@@ -140,16 +140,20 @@ static void take_meta_pair(struct record_reader *reader, const char *name, size_
 	}
 }
 
-static void take_meta(struct record_reader *reader, struct record_bytes *bytes)
+static int take_meta(struct record_reader *reader, struct record_bytes *bytes)
 {
+	reader->stream->meta_bytes += (size_t)(bytes->end - bytes->at);
+	if (reader->stream->meta_bytes > RECORD_META_MAX)
+		return -E2BIG; /* its texts are kept */
 	while (bytes->at < bytes->end) {
 		size_t name_len, len;
 		const char *name = record_take_text(bytes, &name_len), *value = record_take_text(bytes, &len);
 
 		if (bytes->bad)
-			return;
+			break;
 		take_meta_pair(reader, name, name_len, value, len);
 	}
+	return 0;
 }
 
 static void take_account(struct record_reader *reader, struct record_bytes *bytes)
@@ -364,7 +368,7 @@ static void take_chunk(struct record_reader *reader)
 	}
 	switch (stream->chunks.kind) {
 	case RECORD_CHUNK_META:
-		take_meta(reader, &bytes);
+		err = take_meta(reader, &bytes);
 		break;
 	case RECORD_CHUNK_ACCOUNT:
 		take_account(reader, &bytes);

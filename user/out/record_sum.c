@@ -400,8 +400,9 @@ int record_sum__add(struct record_sum *sum, int fd, const char **fault)
 	if (err)
 		return err;
 	sum->file = &file;
-	if (!begin_file(sum))
-		*fault = "it is of another kind or rate than the first one, and is left out";
+	sum->is_left_out = !begin_file(sum);
+	if (sum->is_left_out)
+		*fault = "it is of another kind or rate than the first one";
 	if (sum->files == 1 && sum->begin)
 		err = sum->begin(sum, sum->context);
 	while (!err && !*fault && record_reader__next(file.reader, &sample))

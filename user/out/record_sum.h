@@ -39,6 +39,7 @@ struct record_sum {
 	uint64_t files, all_samples;
 	uint32_t host;						   /* string */
 	bool cut_off;						   /* one of them is not whole */
+	bool is_left_out; /* the last one: it does not fit to the first */
 	uint64_t on_cpu, attached, collecting, raising, in_kernel; /* of what is shown */
 	/* private */
 	struct account read, shown; /* what the files say; counts of what is shown */
