@@ -132,5 +132,9 @@ void permission__add_target_hint(pid_t pid, char *text, size_t size)
 		       "may read, or PR_SET_DUMPABLE)");
 	if (yama_scope())
 		append(text, size, "; kernel.yama.ptrace_scope is not 0 here");
+	else if (!rights.in_user_ns && rights.capabilities >> CAP_NUMBER_SYS_PTRACE & 1)
+		append(text, size,
+		       "; CAP_SYS_PTRACE is there, so a security module (SELinux, AppArmor, Landlock) may be "
+		       "what refuses it");
 	permission__add_hint(text, size);
 }
