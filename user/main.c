@@ -212,7 +212,9 @@ static int run(struct recording *recording)
 		command_code = session__wait_command(recording->session);
 	code = finish(recording, end);
 	if (end != SESSION_END_TARGETS && recording->options->session.command) {
-		log_info("the command goes on; its exit code will be passed on");
+		log_info("the command goes on%s", session__found_python(recording->session)
+							  ? "; its exit code will be passed on"
+							  : " and is waited for");
 		command_code = session__wait_command(recording->session);
 	}
 	return command_code && (session__found_python(recording->session) ||

@@ -81,6 +81,9 @@ LIVE_TEST(commands, not_python)
 		      strstr(run->err, "ended with exit code 5"),
 	      "it says: %s", run->err);
 	check(!strcmp(run->out, "done\n"), "stdout has %s", run->out);
+	run = service__run(service__profiled(OPTIONS("-d", "0.1", "--", "sh", "-c", "sleep 0.4; exit 5")));
+	check(run->code == NOT_PYTHON && strstr(run->err, "the command goes on and is waited for"),
+	      "exit code %d: %s", run->code, run->err);
 }
 
 /* Python by its name, and over before anything else can be said: always the same code, or its own. */
