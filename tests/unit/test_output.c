@@ -314,6 +314,37 @@ Test(output, link_to_a_new_file)
 	check_file("new.txt", "new\n");
 }
 
+/* What a user of the machine puts into /tmp is not written through by root; one's own links are followed. */
+Test(output, links_of_others)
+{
+	cr_assert_eq(mkdir("open", 0755), 0);
+	cr_assert_eq(chmod("open", 01777), 0);
+	put("old.txt", "old\n");
+	cr_assert_eq(symlink("../new.txt", "open/own"), 0);
+	check_written("open/own");
+	if (geteuid())
+		cr_skip_test("only root gives links away");
+	cr_assert_eq(symlink("../old.txt", "open/old"), 0);
+	cr_assert_eq(symlink("../none.txt", "open/none"), 0);
+	cr_assert_eq(symlink("/dev/null", "open/device"), 0);
+	cr_assert_eq(symlink("open/none", "to_none"), 0);
+	cr_assert_eq(lchown("open/old", NOBODY, NOBODY), 0);
+	cr_assert_eq(lchown("open/none", NOBODY, NOBODY), 0);
+	cr_assert_eq(lchown("open/device", NOBODY, NOBODY), 0);
+	check_refused("open/old", -EACCES);
+	check_refused("open/none", -EACCES);
+	check_refused("open/device", -EACCES);
+	check_refused("to_none", -EACCES);
+	check_file("old.txt", "old\n");
+	check_absent("none.txt");
+	/* The folder is theirs, or not open to all. */
+	cr_assert_eq(chown("open", NOBODY, NOBODY), 0);
+	check_written("open/old");
+	cr_assert_eq(chown("open", 0, 0), 0);
+	cr_assert_eq(chmod("open", 0755), 0);
+	check_written("open/none");
+}
+
 static mode_t mode_of(const char *path)
 {
 	struct stat info;

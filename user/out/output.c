@@ -30,6 +30,52 @@ static int directory_len(const char *path)
 	return slash ? (int)(slash + 1 - path) : 0;
 }
 
+/* The folder that a file is in. */
+static bool stat_folder(const char *path, struct stat *folder)
+{
+	char *name;
+	bool is_there;
+
+	if (asprintf(&name, "%.*s.", directory_len(path), path) < 0)
+		return false;
+	is_there = !stat(name, folder);
+	free(name);
+	return is_there;
+}
+
+/*
+ * In a folder where all may put links, as /tmp, one of somebody else may be a trap. The kernel's
+ * fs.protected_symlinks is not on everywhere, and does not hold for who reads links and follows them himself.
+ */
+static bool may_follow(const char *path, const struct stat *link)
+{
+	struct stat folder;
+
+	if (!stat_folder(path, &folder))
+		return false;
+	return !(folder.st_mode & S_ISVTX) || !(folder.st_mode & S_IWOTH) || link->st_uid == geteuid() ||
+	       link->st_uid == folder.st_uid;
+}
+
+/* What a link says: its length, or -errno: -EINVAL if it is none, -ENOENT. */
+static ssize_t read_link(const char *path, char target[PATH_MAX])
+{
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -errno : -EINVAL;
+	struct stat link;
+
+	if (fd < 0)
+		return len;
+	if (!fstat(fd, &link) && S_ISLNK(link.st_mode)) {
+		len = may_follow(path, &link) ? readlinkat(fd, "", target, PATH_MAX - 1) : -EACCES;
+		len = len == -1 ? -errno : len;
+	}
+	close(fd);
+	if (len >= 0)
+		target[len] = '\0';
+	return len;
+}
+
 /* The path with links of its last component followed, whether or not the file at the end exists. */
 static int follow_links(const char *path, char **out)
 {
@@ -38,14 +84,13 @@ static int follow_links(const char *path, char **out)
 
 	for (int i = 0; current && i < MAX_LINKS; i++) {
 		char *next = NULL;
-		ssize_t len = readlink(current, target, sizeof(target) - 1);
+		ssize_t len = read_link(current, target);
 
 		if (len < 0) {
-			/* Not a link (EINVAL), or nothing there yet (ENOENT): this is the name to use. */
-			err = errno == EINVAL || errno == ENOENT ? 0 : -errno;
+			/* Not a link, or nothing there yet: this is the name to use. */
+			err = len == -EINVAL || len == -ENOENT ? 0 : (int)len;
 			break;
 		}
-		target[len] = '\0';
 		if (asprintf(&next, "%.*s%s", target[0] == '/' ? 0 : directory_len(current), current,
 			     target) < 0)
 			next = NULL;
@@ -150,29 +195,27 @@ static int standard_fd(const struct stat *file)
 	return -1;
 }
 
+/* A file of ours, which is replaced, or else what is written to as it is, without a final path. */
 static int open_existing(struct output *out, const struct stat *file)
 {
 	if (S_ISDIR(file->st_mode))
 		return -EISDIR;
 	out->fd = standard_fd(file);
-	if (out->fd >= 0)
-		return 0;
-	if (S_ISREG(file->st_mode)) {
+	if (out->fd < 0 && S_ISREG(file->st_mode)) {
 		if (faccessat(AT_FDCWD, out->path, W_OK, AT_EACCESS))
 			return -errno;
 		out->replaces = true;
-		return follow_links(out->path, &out->final_path) ?: create_temporary(out);
+		return create_temporary(out);
 	}
-	out->fd = open(out->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	free(out->final_path);
+	out->final_path = NULL;
+	if (out->fd < 0)
+		out->fd = open(out->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
 	return out->fd < 0 ? -errno : 0;
 }
 
 static int open_new(struct output *out)
 {
-	int err = follow_links(out->path, &out->final_path);
-
-	if (err)
-		return err;
 	if (!out->final_path[0])
 		return -ENOENT;
 	/* "missing/" can only be meant as a directory. */
@@ -184,11 +227,15 @@ static int open_new(struct output *out)
 static int open_path(struct output *out)
 {
 	struct stat file;
+	int err;
 
 	if (!strcmp(out->path, "-")) {
 		out->fd = STDOUT_FILENO;
 		return fcntl(out->fd, F_GETFD) < 0 ? -errno : 0;
 	}
+	err = follow_links(out->path, &out->final_path);
+	if (err)
+		return err;
 	if (!stat(out->path, &file))
 		return open_existing(out, &file);
 	return errno == ENOENT ? open_new(out) : -errno;
@@ -205,19 +252,6 @@ int output__open(struct output *out, const char *path, const struct writer *writ
 	if (err)
 		output__close(out);
 	return err;
-}
-
-/* The folder that a file is in. */
-static bool stat_folder(const char *path, struct stat *folder)
-{
-	char *name;
-	bool is_there;
-
-	if (asprintf(&name, "%.*s.", directory_len(path), path) < 0)
-		return false;
-	is_there = !stat(name, folder);
-	free(name);
-	return is_there;
 }
 
 bool output__is_same(const struct output *a, const struct output *b)
