@@ -4,10 +4,13 @@
  */
 #include "run/processes.h"
 
+#include "os/proc.h"
+
 #include <criterion/criterion.h>
 
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static struct processes processes;
@@ -162,4 +165,25 @@ Test(processes, a_name_like_python)
 	cr_expect_not(process__is_named_python(&process));
 	cr_assert_eq(prctl(PR_SET_NAME, "python3"), 0);
 	cr_expect(process__is_named_python(&process));
+}
+
+/* Whoever has no descriptor left to look with has seen nobody end. */
+Test(processes, lives_as_far_as_is_known)
+{
+	struct process *process = add(getpid());
+	struct rlimit limit, none;
+	struct proc_stat stat;
+	bool lives;
+
+	cr_assert(!proc__stat(getpid(), &stat) && !getrlimit(RLIMIT_NOFILE, &limit));
+	cr_expect(!process__lives(process));
+	process->start_ticks = stat.start_ticks;
+	cr_expect(process__lives(process));
+	none = (struct rlimit){.rlim_max = limit.rlim_max};
+	cr_assert(!setrlimit(RLIMIT_NOFILE, &none));
+	lives = process__lives(process);
+	cr_assert(!setrlimit(RLIMIT_NOFILE, &limit));
+	cr_expect(lives);
+	process->start_ticks++;
+	cr_expect(!process__lives(process));
 }

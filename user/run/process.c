@@ -187,11 +187,14 @@ bool process__lives(const struct process *process)
 {
 	struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
 	struct proc_stat stat;
+	int err;
 
 	if (process->pidfd >= 0)
 		return !poll(&end, 1, 0);
-	return process->start_ticks && !proc__stat(process->pid, &stat) &&
-	       stat.start_ticks == process->start_ticks && stat.state != 'Z' && stat.state != 'X';
+	err = process->start_ticks ? proc__stat(process->pid, &stat) : -ESRCH;
+	if (err)
+		return err != -ESRCH; /* as for want of a descriptor: that says nothing about it */
+	return stat.start_ticks == process->start_ticks && stat.state != 'Z' && stat.state != 'X';
 }
 
 bool process__ended_unknown(const struct process *process)
