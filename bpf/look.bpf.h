@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is no Python may become one without an exec: by a libpython that it loads long after its start. Whether
- * it has loaded anything shows in how much code it has mapped, which is looked at when it is interrupted.
+ * What is no Python may become one without an exec: by a libpython that it loads long after its start.
+ * Whether it has loaded anything shows in how much code it has mapped, which is looked at when it is
+ * interrupted.
  */
 #pragma once
 
-/* A program that makes its code while it runs has other code all the time: it is told of ever more rarely ... */
+/*
+ * A program that makes its code while it runs has other code all the time: it is told of ever more rarely ...
+ */
 #define LOOK_FIRST_NS 50000000ull
 #define LOOK_MOST_NS  4000000000ull
 /* ... until it has been quiet for this many times as long. */
@@ -14,8 +17,8 @@
 #define STRANGERS_NS 20000000ull
 
 /*
- * It is told of at its first tick, whatever it has mapped, so that user space looks after that; then when that has
- * changed.
+ * It is told of at its first tick, whatever it has mapped, so that user space looks after that; then when
+ * that has changed.
  */
 static __always_inline void tell_new_code(struct task_struct *task, __u32 tgid, bool is_target)
 {

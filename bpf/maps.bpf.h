@@ -20,7 +20,7 @@ const volatile __u32 tick_stride = 1; /* parts of a tick of the kernel to one sa
 
 /* Written by user space, read here. */
 __u32 reader_idle = 0; /* the reader has stopped polling: wake it for the next record */
-__u32 cpu_ticks = 0;	/* the timers on the CPUs are the ones that count, those on threads are on their way out */
+__u32 cpu_ticks = 0;	/* the timers on the CPUs count, those on threads are on their way out */
 __u32 kernel_ticks = 0; /* those of the kernel's clock count */
 
 /* Written by own_pidns(), once. */
@@ -103,7 +103,7 @@ struct walk {
 	__u32 start_count; /* ... and the frames before it */
 	__u64 below;	/* the frame that the eval loop was entered from ... */
 	__u32 unproved; /* ... and whether the walk has yet to come to it */
-	__u32 belows;	/* it began there, since nothing led to it; 2, 3: at the first, second register instead */
+	__u32 belows;	/* it began there, as nothing led to it; 2, 3: at the first, second register */
 	__u32 is_cut;	/* the frame it began at has no caller (yet) ... */
 	__u32 guesses_left;
 	__u64 guesses[8]; /* ... and WALK_GUESSES of these, from registers, may point to it */
@@ -182,8 +182,8 @@ struct {
 } threads SEC(".maps");
 
 /*
- * Processes of which the last thread is ending, and when that was told, by the task that stands for them. What a task
- * used is known to the last when it is freed.
+ * Processes of which the last thread is ending, and when that was told, by the task that stands for them.
+ * What a task used is known to the last when it is freed.
  */
 struct ending {
 	__u64 time_ns;
@@ -198,7 +198,9 @@ struct {
 	__type(value, struct ending);
 } endings SEC(".maps");
 
-/* What was known of a process that is no Python when user space was last told to look at it. Keyed by tgid. */
+/*
+ * What was known of a process that is no Python when user space was last told to look at it. Keyed by tgid.
+ */
 struct stranger {
 	__u64 code_pages;
 	__u64 next_ns; /* not told again before this time */

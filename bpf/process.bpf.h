@@ -27,7 +27,9 @@ int on_exec(void *ctx)
 	return 0;
 }
 
-/* Of a process that ends: of the task itself, its leader if that waits to be reaped, and those that are gone. */
+/*
+ * Of a process that ends: of the task itself, its leader if that waits to be reaped, and those that are gone.
+ */
 static __always_inline __u64 cpu_ns_at_end(struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -37,8 +39,9 @@ static __always_inline __u64 cpu_ns_at_end(struct task_struct *task)
 }
 
 /*
- * The current task ends. If it is the last of its process, that is told, with its CPU time so far: once its parent has
- * reaped it, nobody knows. Of two that end at the same instant both may be told; the second knows more.
+ * The current task ends. If it is the last of its process, that is told, with its CPU time so far: once its
+ * parent has reaped it, nobody knows. Of two that end at the same instant both may be told; the second knows
+ * more.
  */
 SEC("raw_tp/sched_process_exit")
 int on_end(void *ctx)
@@ -66,7 +69,9 @@ int on_end(void *ctx)
 	return 0;
 }
 
-/* The last of a process, after it was reaped: told as of its end, since its number may be another's by now. */
+/*
+ * The last of a process, after it was reaped: told as of its end, since its number may be another's by now.
+ */
 SEC("raw_tp/sched_process_free")
 int on_free(struct bpf_raw_tracepoint_args *ctx)
 {

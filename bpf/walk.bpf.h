@@ -248,8 +248,8 @@ static __always_inline bool is_code(const struct pbp_target *target, __u64 code)
 }
 
 /* At the first frame below: is it none? */
-static __always_inline bool is_wrong_below(const struct pbp_target *target, const struct walk *walk, __u64 code,
-					   bool is_marker)
+static __always_inline bool is_wrong_below(const struct pbp_target *target, const struct walk *walk,
+					   __u64 code, bool is_marker)
 {
 	return walk->belows && walk->count == walk->start_count && !is_marker && target->code_type &&
 	       !is_code(target, code);

@@ -89,8 +89,8 @@ struct pbp_target {
 	__u16 co_type;	  /* type of an object */
 	__u16 in_id;	  /* id of an interpreter */
 	__u16 ts_executor; /* not 0: the thread runs code that the JIT made */
-	__u16 ts_suspended; /* value at ts_attached while a stop-the-world pause keeps the thread; 0: there are none */
-	__u64 main_interp; /* address of the interpreter with id 0, from which others are entered; 0 = unknown */
+	__u16 ts_suspended; /* value at ts_attached while a stop-the-world pause keeps the thread; 0: none */
+	__u64 main_interp; /* address of interpreter 0, from which others are entered; 0 = unknown */
 	__u32 in_gc_frame; /* frame that the collection began in; 0 = absent, as the next one */
 	__u32 in_requester; /* thread state that has stopped all others */
 	__u16 collector;    /* PBP_COLLECTOR_*: which thread collects, while garbage is being collected */
@@ -268,7 +268,10 @@ struct pbp_witnesses {
 #define PBP_SYSCALL_NONE    (-1)
 #define PBP_SYSCALL_UNKNOWN (-2) /* by the user side only */
 
-/* restart_syscall: after a stop the kernel goes on with a call that has a time limit, whose arguments are gone. */
+/*
+ * restart_syscall: after a stop the kernel goes on with a call that has a time limit, whose arguments are
+ * gone.
+ */
 #define PBP_SYSCALL_RESTART 219
 
 /* Is it one of these? poll, nanosleep, futex, clock_nanosleep. */
@@ -361,7 +364,7 @@ enum pbp_counter {
 	PBP_COUNTER_LOST_WAIT,	  /* ... for a struct pbp_wait */
 	PBP_COUNTER_LOST_WAIT_NS, /* ... and its time */
 	PBP_COUNTER_LOST_THREAD,  /* threads that there was no room for: their waits are not told of */
-	PBP_COUNTER_UNSEEN,	  /* waits whose end was not told of, and was found by the thread's CPU time */
+	PBP_COUNTER_UNSEEN,	  /* waits whose end was not told of, but found by the thread's CPU time */
 	PBP_COUNTER_TABLE_FULL,	  /* processes that there was no room for: not followed */
 	PBP_COUNTER_WAKEUPS,	  /* of the profiler */
 	PBP_COUNTER_LIST_WALKS,	  /* thread states that were looked for in the interpreters' lists */

@@ -223,7 +223,9 @@ static int run(struct recording *recording)
 		       : code;
 }
 
-/* Recordings get every sample by itself, and what is told apart in files is told apart in a report of them. */
+/*
+ * Recordings get every sample by itself, and what is told apart in files is told apart in a report of them.
+ */
 static int start_records(struct recording *recording)
 {
 	const struct session_config *config = &recording->options->session;
@@ -265,7 +267,8 @@ static int record(struct options *options)
 
 static int write_dump(const struct options *options, const struct dump *result)
 {
-	struct dump_style style = {.width = print__width(STDOUT_FILENO), .color = print__wants_color(STDOUT_FILENO)};
+	struct dump_style style = {.width = print__width(STDOUT_FILENO),
+				   .color = print__wants_color(STDOUT_FILENO)};
 	struct buf text = {0};
 	int err = options->json ? dump__write_json(result, &text) : dump__write_text(result, &style, &text);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For options.c (START HERE: `record`, `dump`, `doctor`), options_report.c, options_diff.c, and what they have in
- * common.
+ * For options.c (START HERE: `record`, `dump`, `doctor`), options_report.c, options_diff.c, and what they
+ * have in common.
  */
 #pragma once
 

@@ -20,8 +20,8 @@ int parse_rotation(const char *text, struct record_rotation *out);
 /* "12.5", "2m": since the start; "13:05:30", "2026-11-30T13:05:30Z": by the clock. */
 int parse_report_time(const char *text, struct report_time *out);
 /*
- * In ns since the start of a recording, which is told since 1970. A time of the day is the first one after it,
- * or one up to an hour before.
+ * In ns since the start of a recording, which is told since 1970. A time of the day is the first one after
+ * it, or one up to an hour before.
  */
 int64_t report_time__since(const struct report_time *time, uint64_t start_ns);
 /* One more, by name or number. */

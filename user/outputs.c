@@ -66,8 +66,9 @@ static int open_one(struct outputs *outputs, const struct name_facts *facts)
 		return -ENOMEM;
 	err = is_record(outputs, i)
 		      ? record_output__open(&outputs->records[i], name, &outputs->options->rotation)
-	      : is_replay(outputs, i) ? replay__open(&outputs->replays[i], name, wanted->writer, outputs->options->group)
-				      : output__open(&outputs->items[i], name, wanted->writer);
+	      : is_replay(outputs, i)
+		      ? replay__open(&outputs->replays[i], name, wanted->writer, outputs->options->group)
+		      : output__open(&outputs->items[i], name, wanted->writer);
 	if (err)
 		log_err("cannot write %s: %s", log_shown(name), strerror(-err));
 	else if (outputs__have(outputs, output_of(outputs, i)))
@@ -214,7 +215,8 @@ static void tell_record(const struct record_output *record)
 	const char *wrote = recorder__error(record->recorder) ? "wrote a part of" : "wrote";
 
 	if (record->written.len > 1)
-		log_info("%s %s, the last of %zu files%s", wrote, log_shown(record->last), record->written.len,
+		log_info("%s %s, the last of %zu files%s", wrote, log_shown(record->last),
+			 record->written.len,
 			 record->removed ? ", of which the first are gone by --keep" : "");
 	else if (record->last)
 		log_info("%s %s%s", wrote, log_shown(record->last),

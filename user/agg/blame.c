@@ -62,7 +62,8 @@ static size_t find_first(const struct blame_hold *holds, size_t count, uint64_t 
 	while (first < end) {
 		size_t middle = first + (end - first) / 2;
 
-		if (holds[middle].lock < lock || (holds[middle].lock == lock && holds[middle].to_ns <= after_ns))
+		if (holds[middle].lock < lock ||
+		    (holds[middle].lock == lock && holds[middle].to_ns <= after_ns))
 			first = middle + 1;
 		else
 			end = middle;
@@ -114,7 +115,8 @@ static int join_wait(struct blame *blame, const struct blame_wait *wait, blame_f
 
 	for (; i < blame->holds.len; i++) {
 		const struct blame_hold *hold = &blame->holds.items[i];
-		struct blame_share share = {.waiter = wait->waiter, .holder = hold->holder, .kind = wait->kind};
+		struct blame_share share = {
+			.waiter = wait->waiter, .holder = hold->holder, .kind = wait->kind};
 
 		if (hold->lock != wait->lock || hold->from_ns >= wait->to_ns)
 			break;
@@ -232,8 +234,8 @@ static uint64_t all_seen_ns(const struct claim *claims, size_t count, double sam
 }
 
 /*
- * What a sample is worth to the waiters for one lock. By chance some have more samples than they have waited, and
- * others less: what is too much for the first is the others'.
+ * What a sample is worth to the waiters for one lock. By chance some have more samples than they have waited,
+ * and others less: what is too much for the first is the others'.
  */
 static double worth_of_sample(const struct claim *claims, size_t count, uint64_t sample_ns)
 {
@@ -261,8 +263,8 @@ static double worth_of_sample(const struct claim *claims, size_t count, uint64_t
 }
 
 /* To the last nanosecond: each holder gets what all up to it are due, less what those before it got. */
-static void share_out(const struct claim *claim, const struct blame_share *due, uint64_t seen_ns, blame_fn take,
-		      void *context)
+static void share_out(const struct claim *claim, const struct blame_share *due, uint64_t seen_ns,
+		      blame_fn take, void *context)
 {
 	uint64_t due_ns = part_of(due->time_ns, seen_ns, claim->due_ns);
 	uint64_t due_extra_ns = part_of(due->extra_ns, seen_ns, claim->due_ns);
@@ -293,7 +295,8 @@ static void settle_lock(const struct blame *blame, const struct claim *claims, s
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < claims[i].due_count; k++)
-			share_out(&claims[i], &claims[i].due[k].share, seen_ns(&claims[i], sample_ns), take, context);
+			share_out(&claims[i], &claims[i].due[k].share, seen_ns(&claims[i], sample_ns), take,
+				  context);
 }
 
 int blame__settle(struct blame *blame, blame_fn take, void *context)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whom waits for locks are due to. A lock has one holder at a time. From when to when one held it while off the
- * CPU is known; of one that ran, samples tell now and then. A wait is due to the first as long as they overlap.
- * What is left of all waits of one waiter is shared out by the samples that fell into them. Where none did, the
- * holder is not known; nor is it of what all waits for a lock are more than its samples are worth, when it may
- * have been free, and who waited had no CPU to run on. So the shares of a waiter always come to what it has waited.
+ * Whom waits for locks are due to. A lock has one holder at a time. From when to when one held it while off
+ * the CPU is known; of one that ran, samples tell now and then. A wait is due to the first as long as they
+ * overlap. What is left of all waits of one waiter is shared out by the samples that fell into them. Where
+ * none did, the holder is not known; nor is it of what all waits for a lock are more than its samples are
+ * worth, when it may have been free, and who waited had no CPU to run on. So the shares of a waiter always
+ * come to what it has waited.
  *
- * Waiters and holders are the caller's numbers. What is added is kept until it is joined, which is when all is
- * there that concerns the time up to then; in between it may come in any order.
+ * Waiters and holders are the caller's numbers. What is added is kept until it is joined, which is when all
+ * is there that concerns the time up to then; in between it may come in any order.
  */
 #pragma once
 

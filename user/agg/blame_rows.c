@@ -25,7 +25,10 @@ static int compare_times(const void *left, const void *right)
 	return compare_u64(b->time_ns, a->time_ns) ?: compare_keys(a, b);
 }
 
-/* A node below a wait: its own frame is the state, the one above it the holder, the one above the wait the waiter. */
+/*
+ * A node below a wait: its own frame is the state, the one above it the holder, the one above the wait the
+ * waiter.
+ */
 static struct blame_row row_of(const struct blame_rows *rows, const struct profile *profile, uint32_t id,
 			       uint32_t wait)
 {

@@ -10,7 +10,10 @@
 #include <stdint.h>
 
 struct blame_row {
-	/* Of groups: the innermost function that waited, and that held. UINT32_MAX: none; the stacks had no frames. */
+	/*
+	 * Of groups: the innermost function that waited, and that held. UINT32_MAX: none; the stacks had no
+	 * frames.
+	 */
 	uint32_t waiter, holder;
 	uint32_t state; /* strtab id of the last frame: "[holder: sleep]" */
 	uint64_t time_ns;

@@ -200,7 +200,8 @@ static int compare_rows(const void *left, const void *right, void *context)
 	double self = change_of(context, b, true) - change_of(context, a, true);
 	double total = change_of(context, b, false) - change_of(context, a, false);
 
-	return (self > 0) - (self < 0) ?: (total > 0) - (total < 0) ?: (a->frame > b->frame) - (a->frame < b->frame);
+	return (self > 0) - (self < 0) ?: (total > 0) - (total < 0)
+	       ?: (a->frame > b->frame) - (a->frame < b->frame);
 }
 
 /* Waits are in the rows of those that waited. */

@@ -51,7 +51,8 @@ static int place_frame(struct counting *counting, uint32_t id)
 		return -ENOMEM;
 	if (spot.file == NONE)
 		return -ENOMEM;
-	number = hmap__number(&counting->spot_of, (uint64_t)spot.file << 32 | frame->line, counting->spots.len);
+	number = hmap__number(&counting->spot_of, (uint64_t)spot.file << 32 | frame->line,
+			      counting->spots.len);
 	if (number == NONE || (number == counting->spots.len && vec__push(&counting->spots, spot)))
 		return -ENOMEM;
 	counting->spots.items[number].line.approximate |= frame->approximate;
@@ -86,7 +87,9 @@ static int add_note(struct counting *counting, uint32_t frame, uint64_t self)
 	return 0;
 }
 
-/* The frame whose own a node's weight is: what is waited for is of the one that waits, whoever it is due to. */
+/*
+ * The frame whose own a node's weight is: what is waited for is of the one that waits, whoever it is due to.
+ */
 static uint32_t frame_of(const struct counting *counting, uint32_t id)
 {
 	const struct trie_node *nodes = counting->trie->nodes.items;

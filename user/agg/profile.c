@@ -86,7 +86,8 @@ int profile__waits(const struct profile *profile, struct profile_waits *out)
 	*out = (struct profile_waits){0};
 	for (size_t id = 1; id < profile->trie.nodes.len && !err; id++) {
 		const struct trie_node *nodes = profile->trie.nodes.items;
-		const struct frame *frame = frame_table__get(&profile->frames, nodes[wait_nodes[id] ?: id].frame);
+		const struct frame *frame =
+			frame_table__get(&profile->frames, nodes[wait_nodes[id] ?: id].frame);
 		const uint64_t *known = frame->wait ? hmap__get(&index, frame->function) : NULL;
 
 		if (known) {
@@ -176,7 +177,7 @@ static int add_wait(struct hmap *waits, uint32_t row, uint32_t frame, uint64_t w
 static void choose_waits(const struct hmap *waits, const struct frame_table *frames, struct profile_rows *out)
 {
 	uint64_t *most = calloc(out->rows.len ?: 1, sizeof(*most)),
-		 *on_cpu = calloc(out->rows.len ?: 1, sizeof(*on_cpu));
+		 * on_cpu = calloc(out->rows.len ?: 1, sizeof(*on_cpu));
 	const struct hmap_slot *slot;
 
 	for (size_t row = 0; most && on_cpu && row < out->rows.len; row++)
@@ -201,10 +202,11 @@ static void choose_waits(const struct hmap *waits, const struct frame_table *fra
 }
 
 /*
- * The row that a node's self weight is counted in: a wait, and what stands below it, belongs to the frame that
- * it was in.
+ * The row that a node's self weight is counted in: a wait, and what stands below it, belongs to the frame
+ * that it was in.
  */
-static uint32_t row_of(const struct profile *profile, const uint32_t *row_of_frame, uint32_t wait, uint32_t id)
+static uint32_t row_of(const struct profile *profile, const uint32_t *row_of_frame, uint32_t wait,
+		       uint32_t id)
 {
 	const struct trie_node *nodes = profile->trie.nodes.items;
 	uint32_t parent = nodes[wait].parent;
@@ -226,7 +228,10 @@ static int count_rows(const struct profile *profile, const uint32_t *row_of_fram
 		const struct trie_node *node = &trie->nodes.items[walk.node];
 		uint32_t id = row_of_frame[node->frame], wait = wait_nodes[walk.node];
 		uint32_t row = row_of(profile, row_of_frame, wait, walk.node);
-		/* Not what a wait is for, which is not on the stack, nor the wait, but where it is all there is. */
+		/*
+		 * Not what a wait is for, which is not on the stack, nor the wait, but where it is all there
+		 * is.
+		 */
 		bool is_own = !wait || (walk.node == wait && row == id);
 
 		if (!walk.entering) {

@@ -64,8 +64,8 @@ uint64_t profile__total(const struct profile *profile);
 uint64_t profile__value(const struct profile *profile, uint64_t weight);
 
 /*
- * Of each node of the trie the wait that it is or stands below, 0: none. Below a wait is whom it was for, as those
- * that held a lock meanwhile. An array that the caller frees; NULL: out of memory.
+ * Of each node of the trie the wait that it is or stands below, 0: none. Below a wait is whom it was for, as
+ * those that held a lock meanwhile. An array that the caller frees; NULL: out of memory.
  */
 uint32_t *profile__wait_nodes(const struct profile *profile);
 uint32_t *profile_wait_nodes(const struct trie *trie, const struct frame_table *frames);

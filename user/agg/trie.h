@@ -44,8 +44,8 @@ void trie__free(struct trie *trie);
 
 /*
  * Depth-first walk in which every node but the root comes up twice, first when it is entered and, after all
- * its descendants, when it is left. Children come in the order of their ids. Takes no stack, so depth does not
- * matter.
+ * its descendants, when it is left. Children come in the order of their ids. Takes no stack, so depth does
+ * not matter.
  *
  *	while (trie_walk__next(&walk))
  *		if (walk.entering) ... walk.node ...

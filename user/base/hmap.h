@@ -33,8 +33,8 @@ uint64_t *hmap__get(const struct hmap *map, uint64_t key);
 /* Insert or replace. 0 or -ENOMEM (the map is unchanged then). */
 int hmap__set(struct hmap *map, uint64_t key, uint64_t value);
 /*
- * The value of a key, or else `next`, which it has from then on: numbers for what is met, in the order that it
- * is met in. UINT32_MAX: out of memory.
+ * The value of a key, or else `next`, which it has from then on: numbers for what is met, in the order that
+ * it is met in. UINT32_MAX: out of memory.
  */
 uint32_t hmap__number(struct hmap *map, uint64_t key, size_t next);
 /* Remove, if present (backward-shift deletion: no tombstones). Returns whether it was present. */

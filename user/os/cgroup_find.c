@@ -76,7 +76,9 @@ static bool is_dir_of(const struct cgroup_mounts *mounts, const char *name)
 	return is;
 }
 
-/* A directory of the first hierarchy that has one there; NULL. With a slash before: as the kernel tells it. */
+/*
+ * A directory of the first hierarchy that has one there; NULL. With a slash before: as the kernel tells it.
+ */
 static char *dir_by_path(const struct cgroup_mounts *mounts, const char *name)
 {
 	for (size_t i = 0; i < mounts->items.len && *name != '.'; i++) {

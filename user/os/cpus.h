@@ -12,7 +12,9 @@
 void cpus__parse(const char *list, bool *online, size_t count);
 /* The same for this machine as it is now. 0 or -errno. */
 int cpus__online(bool *online, size_t count);
-/* More than the number of any CPU that the machine can have: they need not be counted through. 0: not known. */
+/*
+ * More than the number of any CPU that the machine can have: they need not be counted through. 0: not known.
+ */
 size_t cpus__end(void);
 /* The same of a kernel list. Pure. */
 size_t cpus__end_of(const char *list);

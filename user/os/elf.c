@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Reading is libelf's, by ELF_C_READ, which copies with pread; a file cut off while it is mapped (ELF_C_READ_MMAP) would kill
- * the reader. Added here: limits, since libelf allocates whatever a header says as long as the file is that large,
- * and a sparse file is as large as you like; symbol tables by way of PT_DYNAMIC, as the dynamic linker finds them when section headers
- * are stripped or lie; the hash tables of that view. Formats: elf(5), and for DT_GNU_HASH elf/dl-lookup.c of glibc. A symbol
- * is searched linearly: a few lookups per file pay for no index.
+ * Reading is libelf's, by ELF_C_READ, which copies with pread; a file cut off while it is mapped
+ * (ELF_C_READ_MMAP) would kill the reader. Added here: limits, since libelf allocates whatever a header says
+ * as long as the file is that large, and a sparse file is as large as you like; symbol tables by way of
+ * PT_DYNAMIC, as the dynamic linker finds them when section headers are stripped or lie; the hash tables of
+ * that view. Formats: elf(5), and for DT_GNU_HASH elf/dl-lookup.c of glibc. A symbol is searched linearly: a
+ * few lookups per file pay for no index.
  */
 #include "os/elf.h"
 
@@ -45,7 +46,9 @@ struct elf {
 
 /* ---- reading ---- */
 
-/* A copy of a part of the file, whole or NULL; libelf keeps it, and gives it again, until the file is closed. */
+/*
+ * A copy of a part of the file, whole or NULL; libelf keeps it, and gives it again, until the file is closed.
+ */
 static Elf_Data *load(const struct elf *elf, uint64_t offset, uint64_t len, Elf_Type type)
 {
 	return len && len <= MAX_TABLE ? elf_getdata_rawchunk(elf->file, offset, len, type) : NULL;
@@ -96,8 +99,8 @@ static bool string_is(const Elf_Data *strings, uint64_t offset, const char *name
 /* ---- opening ---- */
 
 /*
- * A file with section headers and e_shnum 0 says "see the first of them" (more than 65,279 sections, which no linked program
- * comes near). elf_begin would allocate and fill up to 2^32 descriptors for it.
+ * A file with section headers and e_shnum 0 says "see the first of them" (more than 65,279 sections, which no
+ * linked program comes near). elf_begin would allocate and fill up to 2^32 descriptors for it.
  */
 static bool is_ours(const Elf64_Ehdr *header)
 {
@@ -261,14 +264,18 @@ static uint64_t count_by_gnu_hash(const struct elf *elf, uint64_t offset)
 	if (last < header.first_symbol)
 		return 0; /* every bucket is empty */
 	offset += (header.buckets_cnt + (uint64_t)last - header.first_symbol) * sizeof(link);
-	for (uint64_t i = 0; i < MAX_CHAIN && read_whole(elf, offset + i * sizeof(link), &link, sizeof(link)); i++) {
+	for (uint64_t i = 0; i < MAX_CHAIN && read_whole(elf, offset + i * sizeof(link), &link, sizeof(link));
+	     i++) {
 		if (link & 1)
 			return last + i + 1;
 	}
 	return 0;
 }
 
-/* elf/dl-lookup.c, do_lookup_x: two bits of one word, chosen by the hash, are set for every symbol that is there. */
+/*
+ * elf/dl-lookup.c, do_lookup_x: two bits of one word, chosen by the hash, are set for every symbol that is
+ * there.
+ */
 bool elf__may_export(const struct elf *elf, const char *name)
 {
 	struct gnu_hash_header header;
@@ -292,7 +299,8 @@ static uint64_t count_dynamic_symbols(const struct elf *elf)
 	uint32_t counts[2]; /* nbucket, nchain = number of symbols */
 	uint64_t offset;
 
-	if (offset_of_vaddr(elf, elf->dynamic[DT_HASH], &offset) && read_whole(elf, offset, counts, sizeof(counts)))
+	if (offset_of_vaddr(elf, elf->dynamic[DT_HASH], &offset) &&
+	    read_whole(elf, offset, counts, sizeof(counts)))
 		return counts[1];
 	return offset_of_vaddr(elf, elf->gnu_hash, &offset) ? count_by_gnu_hash(elf, offset) : 0;
 }
@@ -331,15 +339,17 @@ static bool find_in_section(const struct elf *elf, uint32_t type, const char *na
 		strings = symbols->sh_type == type ? section(elf, symbols->sh_link) : NULL;
 		if (strings && strings->sh_type == SHT_STRTAB)
 			return find_symbol(load(elf, symbols->sh_offset, symbols->sh_size, ELF_T_SYM),
-					   load(elf, strings->sh_offset, strings->sh_size, ELF_T_BYTE), name, out);
+					   load(elf, strings->sh_offset, strings->sh_size, ELF_T_BYTE), name,
+					   out);
 	}
 	return false;
 }
 
 int elf__symbol(const struct elf *elf, const char *name, struct elf_symbol *out)
 {
-	bool found = *name && (find_in_dynamic(elf, name, out) || find_in_section(elf, SHT_DYNSYM, name, out) ||
-			       find_in_section(elf, SHT_SYMTAB, name, out));
+	bool found =
+		*name && (find_in_dynamic(elf, name, out) || find_in_section(elf, SHT_DYNSYM, name, out) ||
+			  find_in_section(elf, SHT_SYMTAB, name, out));
 
 	return found ? 0 : -ENOENT;
 }

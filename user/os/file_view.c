@@ -206,7 +206,10 @@ static bool find_folder(int fd, char path[PATH_MAX])
 	return len > 0;
 }
 
-/* "../lib/x.py", as in a path of modules: out of the working folder, by way of the root, and not farther than that. */
+/*
+ * "../lib/x.py", as in a path of modules: out of the working folder, by way of the root, and not farther than
+ * that.
+ */
 static bool name_from_root(const struct file_view *view, const char *path, char name[PATH_MAX])
 {
 	char root[PATH_MAX], cwd[PATH_MAX], *last;
@@ -242,7 +245,8 @@ static int find_place(const struct file_view *view, const char *path)
 	if (*path == '/')
 		return open_confined(view->root, path, RESOLVE_IN_ROOT);
 	if (!strncmp(path, "../", 3))
-		return name_from_root(view, path, name) ? open_confined(view->root, name, RESOLVE_IN_ROOT) : -EXDEV;
+		return name_from_root(view, path, name) ? open_confined(view->root, name, RESOLVE_IN_ROOT)
+							: -EXDEV;
 	return open_confined(view->cwd, path, RESOLVE_BENEATH);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Files as another process sees them, read by the names that it gives: absolute ones below its root, others
- * below its working directory, or "../" above it, with the rights that it has. Names are hostile, and so may the
- * file systems be: no link leads out of the folder, and no ".." out of the root; nothing but a regular file of bounded size is opened, so no
- * FIFO or device notices; and a process of our own does it, as the target's user, without our capabilities,
- * which is given up if it is kept waiting. What the target itself could not read does not come out.
+ * below its working directory, or "../" above it, with the rights that it has. Names are hostile, and so may
+ * the file systems be: no link leads out of the folder, and no ".." out of the root; nothing but a regular
+ * file of bounded size is opened, so no FIFO or device notices; and a process of our own does it, as the
+ * target's user, without our capabilities, which is given up if it is kept waiting. What the target itself
+ * could not read does not come out.
  */
 #pragma once
 

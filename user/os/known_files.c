@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See known_files.h. The time of change goes up with every change, but not in steps as small as one likes: a file that
- * has just been changed is not remembered.
+ * See known_files.h. The time of change goes up with every change, but not in steps as small as one likes: a
+ * file that has just been changed is not remembered.
  */
 #include "os/known_files.h"
 

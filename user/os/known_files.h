@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Questions that were asked of a file before, and their answers, so that a library that hundreds of processes have
- * mapped is searched once. A file is told by what the file system says of it; one that was changed is another one.
- * There is one memory, since files are the same for all. Answers are hints: who can set a clock back can make them
- * wrong.
+ * Questions that were asked of a file before, and their answers, so that a library that hundreds of processes
+ * have mapped is searched once. A file is told by what the file system says of it; one that was changed is
+ * another one. There is one memory, since files are the same for all. Answers are hints: who can set a clock
+ * back can make them wrong.
  */
 #pragma once
 

@@ -18,8 +18,8 @@ struct map_entry {
 	uint64_t inode;       /* 0 = anonymous */
 	bool read, write, exec;
 	/*
-	 * As the kernel prints it, with \012 (its only escape) decoded and " (deleted)" left on; "" if none. Owned by
-	 * struct maps.
+	 * As the kernel prints it, with \012 (its only escape) decoded and " (deleted)" left on; "" if none.
+	 * Owned by struct maps.
 	 */
 	char *path;
 };
@@ -38,10 +38,11 @@ int maps__read(struct maps *maps, pid_t pid);
 void maps__free(struct maps *maps);
 
 /*
- * Open the file behind an entry: /proc/PID/map_files/..., then /proc/PID/exe if it is the same inode, then the path through
- * /proc/PID/root, then the path itself: each only if it is a regular file and its device and inode are those of the
- * entry (map_files needs no such check). Deleted, replaced, chrooted and other-namespace files work. Returns an fd
- * (O_RDONLY|O_CLOEXEC) or -errno. Where st_dev differs from maps (btrfs, overlayfs), the device of the mount in
- * /proc/PID/mountinfo is compared; for exe an equal inode and an equal printed path do too.
+ * Open the file behind an entry: /proc/PID/map_files/..., then /proc/PID/exe if it is the same inode, then
+ * the path through /proc/PID/root, then the path itself: each only if it is a regular file and its device and
+ * inode are those of the entry (map_files needs no such check). Deleted, replaced, chrooted and
+ * other-namespace files work. Returns an fd (O_RDONLY|O_CLOEXEC) or -errno. Where st_dev differs from maps
+ * (btrfs, overlayfs), the device of the mount in /proc/PID/mountinfo is compared; for exe an equal inode and
+ * an equal printed path do too.
  */
 int maps__open_file(pid_t pid, const struct map_entry *entry);

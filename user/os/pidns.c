@@ -59,8 +59,8 @@ const char *pidns__proc_fault(void)
 		return "/proc is not mounted here (mount -t proc proc /proc)";
 	}
 	return "the /proc here is that of another pid namespace than the one that this program runs in, so "
-	       "that numbers of processes mean others there; mount the right one (mount -t proc proc /proc, or "
-	       "unshare --mount-proc), or run it outside";
+	       "that numbers of processes mean others there; mount the right one (mount -t proc proc "
+	       "/proc, or unshare --mount-proc), or run it outside";
 }
 
 bool pidns__is_nested(void)

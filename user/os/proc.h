@@ -48,8 +48,8 @@ int proc__cmdline(pid_t pid, char *out, size_t size);
 int proc__exe(pid_t pid, char *out, size_t size);
 
 /*
- * A number for the program that one call of execve started, the same in its forks: made of what the kernel told it
- * at its start, which has random addresses in it, if they are not switched off. 0 or -errno.
+ * A number for the program that one call of execve started, the same in its forks: made of what the kernel
+ * told it at its start, which has random addresses in it, if they are not switched off. 0 or -errno.
  */
 int proc__exec_id(pid_t pid, uint64_t *out);
 /* The same, with the random bytes that each program gets in any case: for that its memory is read. */

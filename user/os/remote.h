@@ -45,9 +45,9 @@ struct remote {
 void remote__init(struct remote *remote, pid_t pid);
 
 /*
- * Read all segments with as few calls as can be: one for up to IOV_MAX segments if nothing faults; a segment that
- * comes short is skipped and the rest go on in a further call. 0 when the process could be read at all (look at
- * `got`), -ESRCH when it is gone, -EPERM when not permitted.
+ * Read all segments with as few calls as can be: one for up to IOV_MAX segments if nothing faults; a segment
+ * that comes short is skipped and the rest go on in a further call. 0 when the process could be read at all
+ * (look at `got`), -ESRCH when it is gone, -EPERM when not permitted.
  */
 int remote__read_batch(struct remote *remote, struct remote_segment *segments, size_t count);
 

@@ -70,8 +70,8 @@ static ssize_t read_file(pid_t pid, pid_t tid, const char *name, char *text, siz
 }
 
 /*
- * After a stop a call goes on under another number. There are three kinds of them, and the function that it waits in
- * tells which: sleeps have none of their own between schedule() and the entry.
+ * After a stop a call goes on under another number. There are three kinds of them, and the function that it
+ * waits in tells which: sleeps have none of their own between schedule() and the entry.
  */
 static int64_t restarted_call(const struct task_probe *probe)
 {

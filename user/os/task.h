@@ -38,7 +38,9 @@ void task_probe__close(struct task_probe *probe);
 /* The same for one look. */
 struct task_look task__look(pid_t pid, pid_t tid);
 
-/* CPU time of a thread by the scheduler's account, which for one that runs is up to a tick old. 0 or -errno. */
+/*
+ * CPU time of a thread by the scheduler's account, which for one that runs is up to a tick old. 0 or -errno.
+ */
 int task__ran_ns(pid_t pid, pid_t tid, uint64_t *out);
 /* Does a signal or a debugger keep it from running? */
 bool task__is_stopped(pid_t pid, pid_t tid);

@@ -49,7 +49,10 @@ int witness__start(struct witness *witness)
 	pid_t parent = getpid(), pid;
 	sigset_t all, old;
 
-	/* Beside a command that is the first of a pid namespace: its end would wait for us to reap the witness. */
+	/*
+	 * Beside a command that is the first of a pid namespace: its end would wait for us to reap the
+	 * witness.
+	 */
 	if (pidns__is_other_for_children())
 		return -ENOTSUP;
 	/* fork() itself is not for signal handlers. Stops are left to it, as to the others of a job. */

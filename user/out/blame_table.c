@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See blame_table.h. Waiter and holder are "function (file:line)"; where the terminal is too narrow for both they
- * lose their middles.
+ * See blame_table.h. Waiter and holder are "function (file:line)"; where the terminal is too narrow for both
+ * they lose their middles.
  */
 #include "out/blame_table.h"
 
@@ -40,7 +40,8 @@ struct table {
 static void add_place(struct buf *buf, const struct table *table, uint32_t group)
 {
 	const struct strtab *strings = table->profile->strings;
-	const struct frame *frame = group == UINT32_MAX ? NULL : frame_table__get(&table->rows.groups.groups, group);
+	const struct frame *frame =
+		group == UINT32_MAX ? NULL : frame_table__get(&table->rows.groups.groups, group);
 	const char *name = frame ? strtab__get(strings, frame->function) : "-";
 
 	buf__add_escaped(buf, *name ? name : "[unnamed]", NULL);
@@ -134,15 +135,15 @@ static void add_cell(const struct table *table, size_t row, size_t side, struct 
 
 static void add_numbers(const struct table *table, uint64_t time_ns, struct buf *buf)
 {
-	buf__addf(buf, "%*.1f%%%*.3f  ", SHARE_COLUMNS - 1, 100.0 * time_ns / (table->whole_ns ?: 1), SECONDS_COLUMNS,
-		  time_ns / 1e9);
+	buf__addf(buf, "%*.1f%%%*.3f  ", SHARE_COLUMNS - 1, 100.0 * time_ns / (table->whole_ns ?: 1),
+		  SECONDS_COLUMNS, time_ns / 1e9);
 }
 
 static void add_table(const struct table *table, const struct summary_style *style, struct buf *buf)
 {
 	buf__addf(buf, "\n%s%*s%*s  %-*s  %-*s  %s%s\n", style->color ? BOLD : "", SHARE_COLUMNS, "waited%",
-		  SECONDS_COLUMNS, "seconds", table->columns[0], "waiter", table->columns[1], "held by", STATE_HEADING,
-		  style->color ? RESET : "");
+		  SECONDS_COLUMNS, "seconds", table->columns[0], "waiter", table->columns[1], "held by",
+		  STATE_HEADING, style->color ? RESET : "");
 	for (size_t i = 0; i < table->shown; i++) {
 		const struct blame_row *row = &table->rows.rows.items[i];
 

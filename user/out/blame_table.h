@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The second table on stdout, of a profile that tells whom waits were for: how much, who waited, who held what it
- * waited for, and what that one was doing meanwhile.
+ * The second table on stdout, of a profile that tells whom waits were for: how much, who waited, who held
+ * what it waited for, and what that one was doing meanwhile.
  */
 #pragma once
 

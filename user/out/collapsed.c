@@ -43,8 +43,8 @@ static void free_folding(struct folding *folding)
 }
 
 /*
- * "name (file.py:7)", "name (file.py:~7)" where the line is approximate, "name (file.py)" where it is unknown, "[name]" for
- * an annotation.
+ * "name (file.py:7)", "name (file.py:~7)" where the line is approximate, "name (file.py)" where it is
+ * unknown, "[name]" for an annotation.
  */
 static void add_frame(struct buf *buf, const struct strtab *strings, const struct frame *frame)
 {

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A flame graph as one HTML file that needs nothing else: the page of user/out/viewer (START there:
- * flamegraph.html), put together when the program is built, with the profile as JSON in it. Its parts are arrays,
- * since objects would be several times as long:
+ * flamegraph.html), put together when the program is built, with the profile as JSON in it. Its parts are
+ * arrays, since objects would be several times as long:
  *
  *	metadata	words.h
- *	unit		name of what readers count, the weight of one, and the nanoseconds of CPU time it stands for
+ *	unit		name of what readers count, the weight of one, and the nanoseconds of CPU time that
+ *			it stands for
  *	group		"line" or "function": what is shown first
  *	texts		names and files
- *	functions	name, file: indices in texts; line: of the def, 0 where not known; kind: enum frame_kind
+ *	functions	name, file: indices in texts; line: of the def, 0 where not known; kind: enum
+ *			frame_kind
  *	frames		function; line: executing, 0 where not known, negative if it is approximate
  *	nodes		of the stack trie, without the root, which is number 0: frame; back: how far before it
  *			its parent stands; self: weight
- *	diff		of two profiles that are compared: sides, base and new, with their metadata; base, new:
- *			weights of each node. `self` is the sum of their shares then
+ *	diff		of two profiles that are compared: sides, base and new, with their metadata; base,
+ *			new: weights of each node. `self` is the sum of their shares then
  *
  * Texts of the target are data there, never markup: no "<" of theirs reaches the page, which puts them into
  * text nodes and canvases only.

@@ -98,7 +98,8 @@ static enum gecko_category category_of(const struct gecko *gecko, uint32_t id)
 	/* With the GIL on the CPU. */
 	if (frame->kind == FRAME_PYTHON || is_text(gecko, frame, "[holds the GIL]"))
 		return GECKO_PYTHON;
-	if (is_text(gecko, frame, "[GIL]") || is_text(gecko, frame, "[waits for the GIL]") || is_holder(gecko, frame))
+	if (is_text(gecko, frame, "[GIL]") || is_text(gecko, frame, "[waits for the GIL]") ||
+	    is_holder(gecko, frame))
 		return GECKO_GIL;
 	if (frame->wait)
 		return GECKO_OFF_CPU;
@@ -211,7 +212,8 @@ static uint32_t add_process(struct gecko *gecko, const struct sink_process *proc
 static struct gecko_thread *thread_of(struct gecko *gecko, const struct sink_thread *thread)
 {
 	struct gecko_thread added = {.process = GECKO_NONE};
-	uint32_t number = hmap__number(&gecko->thread_index, thread ? thread->key + 1 : 0, gecko->threads.len);
+	uint32_t number =
+		hmap__number(&gecko->thread_index, thread ? thread->key + 1 : 0, gecko->threads.len);
 
 	if (number == GECKO_NONE)
 		return NULL;

@@ -3,9 +3,9 @@
  * JSON lines, for programs: one object a line, told apart by "type", in this order.
  *
  *	meta	schema (1; a reader refuses what it does not know), and the metadata (words.h)
- *	frame	id: 0, 1, 2, ...; kind: "python", "process", "thread", "container", or "note" for an annotation;
- *		function; and of a Python one file, line, first_line (null where not known) and, if it is so,
- *		"line_approximate": true
+ *	frame	id: 0, 1, 2, ...; kind: "python", "process", "thread", "container", or "note" for an
+ *		annotation; function; and of a Python one file, line, first_line (null where not known)
+ *		and, if it is so, "line_approximate": true
  *	stack	frames: ids, outermost first; samples, of that stack alone ("microseconds" instead, if the
  *		profile is of time), and ns, the time that they stand for
  *	end	samples, stacks, frames: how many there were, so that a file that was cut off shows

@@ -259,7 +259,8 @@ bool output__is_same(const struct output *a, const struct output *b)
 	struct stat of_a, of_b;
 
 	return a->final_path && b->final_path &&
-	       !strcmp(a->final_path + directory_len(a->final_path), b->final_path + directory_len(b->final_path)) &&
+	       !strcmp(a->final_path + directory_len(a->final_path),
+		       b->final_path + directory_len(b->final_path)) &&
 	       stat_folder(a->final_path, &of_a) && stat_folder(b->final_path, &of_b) &&
 	       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }

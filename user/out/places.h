@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The last two columns of a table: functions, and their places (file:line). Texts are escaped, and cut to what the
- * terminal leaves: long names lose their middle, long paths their beginning.
+ * The last two columns of a table: functions, and their places (file:line). Texts are escaped, and cut to
+ * what the terminal leaves: long names lose their middle, long paths their beginning.
  */
 #pragma once
 
@@ -35,6 +35,7 @@ int places__fit(struct places *places, size_t width, size_t before);
 
 void places__add_heading(const struct places *places, struct buf *out);
 /* The sequences (or "") stand around the function. */
-void places__add(const struct places *places, size_t row, const char *color, const char *reset, struct buf *out);
+void places__add(const struct places *places, size_t row, const char *color, const char *reset,
+		 struct buf *out);
 
 void places__free(struct places *places);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * profile.proto of pprof (github.com/google/pprof/proto/profile.proto), gzipped. Two values a sample: their
- * count, and the CPU time in nanoseconds; of time on and off the CPU ("wall") what is of the one and of the other, too;
- * of other time one value, called after the mode. A location is a line of a function. Processes, threads and
- * containers are labels ("process", "thread", "container"), not frames; "line: approximate" is a label of
- * samples whose innermost line is. The one mapping stands for the command; it says that all has its names, so
- * that no tool looks for symbols in a binary. The metadata is the comment, as JSON.
+ * count, and the CPU time in nanoseconds; of time on and off the CPU ("wall") what is of the one and of the
+ * other, too; of other time one value, called after the mode. A location is a line of a function. Processes,
+ * threads and containers are labels ("process", "thread", "container"), not frames; "line: approximate" is a
+ * label of samples whose innermost line is. The one mapping stands for the command; it says that all has its
+ * names, so that no tool looks for symbols in a binary. The metadata is the comment, as JSON.
  */
 #include "base/util.h"
 #include "out/protobuf.h"

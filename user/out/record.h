@@ -12,10 +12,10 @@
  *		end of each (Z_SYNC_FLUSH), without the 00 00 ff ff that it ends with then; less than
  *		RECORD_CHUNK_MAX bytes when unpacked. Nothing at all if there is nothing in it
  *
- * A varint has 7 bits a byte, least significant first, and the top bit set in all bytes but the last. A signed
- * one is folded: 0, -1, 1, -2, ... are 0, 1, 2, 3. A text is its length, a varint, and so many bytes of UTF-8,
- * without NUL; names of files may have bytes that are none. A file ends with an END chunk; one that does not was cut off, and is good up to its last whole
- * chunk.
+ * A varint has 7 bits a byte, least significant first, and the top bit set in all bytes but the last. A
+ * signed one is folded: 0, -1, 1, -2, ... are 0, 1, 2, 3. A text is its length, a varint, and so many bytes
+ * of UTF-8, without NUL; names of files may have bytes that are none. A file ends with an END chunk; one that
+ * does not was cut off, and is good up to its last whole chunk.
  *
  * META: pairs of a name and a value, both texts, to the end of the chunk. The last value of a name counts. No
  * more than RECORD_META_MAX bytes in all.
@@ -38,7 +38,8 @@
  *		is the root, and is not in the file.)
  *	STACK	a path that has samples: node, back
  *	PROCESS	pid; three texts: command, and what stands above its stacks where processes are told apart
- *		("process 12 (python app.py)"), and where containers are ("container web", "" if not looked up)
+ *		("process 12 (python app.py)"), and where containers are ("container web", "" if not looked
+ *		up)
  *	THREAD	process; tid; two texts: name, and what stands above its stacks where threads are told apart
  *	CONTEXT	thread + 1, 0 for none; state, see SINK_* in agg/sink.h; share, 1 byte, RECORD_SHARE_*
  * RESET: no payload. All tables are empty again.
@@ -55,8 +56,8 @@
  *		the time 0
  *	of those whose context says so, weight, extra and kind: see RECORD_SHARE_*; in ns
  *
- * The time of a sample on the CPU is when it was taken; of a wait, when it began. A wait that lasts is told in
- * parts.
+ * The time of a sample on the CPU is when it was taken; of a wait, when it began. A wait that lasts is told
+ * in parts.
  *
  * END: number of samples in the file that are not SINK_CONTINUED (varint). Nothing follows.
  */

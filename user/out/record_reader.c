@@ -336,14 +336,14 @@ static void take_end(struct record_reader *reader, struct record_bytes *bytes)
 /* --- chunks --- */
 
 /*
- * All tables are empty again. However long a run goes on, what it has in between is bounded: paths and threads that
- * have become many make room for those to come.
+ * All tables are empty again. However long a run goes on, what it has in between is bounded: paths and
+ * threads that have become many make room for those to come.
  */
 static int reset(struct record_reader *reader)
 {
 	record_clear_tables(reader->stream);
-	if (reader->stacks.nodes.len <= RECORD_NODES_MAX / 2 && reader->threads.len <= RECORD_OTHERS_MAX / 2 &&
-	    reader->processes.len <= RECORD_OTHERS_MAX / 2)
+	if (reader->stacks.nodes.len <= RECORD_NODES_MAX / 2 &&
+	    reader->threads.len <= RECORD_OTHERS_MAX / 2 && reader->processes.len <= RECORD_OTHERS_MAX / 2)
 		return 0;
 	reader->renewals++;
 	reader->threads.len = reader->processes.len = 0;

@@ -53,8 +53,8 @@ struct record_reader {
 	 */
 	struct profile *profile;
 	/*
-	 * These grow, and a node or an index stays what it is until `renewals` goes up: then they have begun anew.
-	 * stacks: paths of frames of the profile's table, without what stands above them (roots).
+	 * These grow, and a node or an index stays what it is until `renewals` goes up: then they have begun
+	 * anew. stacks: paths of frames of the profile's table, without what stands above them (roots).
 	 */
 	struct trie stacks;
 	VEC(struct record_process) processes;

@@ -37,7 +37,9 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-/* "[sleep]" without its brackets: all that stand there are of one kind. Of a recording they may be anything. */
+/*
+ * "[sleep]" without its brackets: all that stand there are of one kind. Of a recording they may be anything.
+ */
 static const char *wait_text(const struct strtab *strings, const struct profile_row *row)
 {
 	static char text[64];
@@ -126,7 +128,8 @@ static void add_row(const struct table *table, size_t i, struct buf *buf)
 
 static void add_rest(const struct table *table, struct buf *buf)
 {
-	buf__addf(buf, "%*.1f%%%*s", SHARE_COLUMNS - 1, percent(table->hidden_self, table->whole), TOTAL_COLUMNS, "");
+	buf__addf(buf, "%*.1f%%%*s", SHARE_COLUMNS - 1, percent(table->hidden_self, table->whole),
+		  TOTAL_COLUMNS, "");
 	add_values(table, table->hidden_self, table->hidden_waited, buf);
 	buf__addf(buf, "%*s  ... and %zu more\n", table->wait_columns, "", table->hidden);
 }
@@ -154,9 +157,10 @@ static struct frame frame_of(const struct profile_row *row)
 static int make_table(struct table *table)
 {
 	uint64_t most = max_u64(table->rows[0].self, table->hidden_self);
-	int len = strlen(value_text(table->profile, most)), err;
+	int len = strlen(value_text(table->profile, most)), columns, err;
 
-	table->value_columns = GAP + (int)max_u64(strlen(table->tells_waits ? "waited" : value_heading(table)), len);
+	table->value_columns =
+		GAP + (int)max_u64(strlen(table->tells_waits ? "waited" : value_heading(table)), len);
 	table->wait_columns = wait_columns(table);
 	err = places__init(&table->places, table->shown);
 	for (size_t i = 0; !err && i < table->shown; i++) {
@@ -164,9 +168,9 @@ static int make_table(struct table *table)
 
 		err = places__set(&table->places, i, table->profile->strings, &frame);
 	}
-	return err ?: places__fit(&table->places, table->style->width,
-				  SHARE_COLUMNS + TOTAL_COLUMNS + table->value_columns * (1 + table->tells_waits) +
-					  table->wait_columns + GAP);
+	columns = SHARE_COLUMNS + TOTAL_COLUMNS + table->value_columns * (1 + table->tells_waits) +
+		  table->wait_columns + GAP;
+	return err ?: places__fit(&table->places, table->style->width, columns);
 }
 
 int summary__format(const struct profile *profile, const struct summary_style *style, struct buf *buf)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The table on stdout: self %, total %, samples or seconds (and then what most of these were spent on; where a lock
- * was held and waited for, how long each), function, file:line, most self time first.
+ * The table on stdout: self %, total %, samples or seconds (and then what most of these were spent on; where
+ * a lock was held and waited for, how long each), function, file:line, most self time first.
  */
 #pragma once
 

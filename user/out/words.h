@@ -22,11 +22,14 @@ void words__json_name(struct buf *buf, const struct strtab *strings, const struc
 
 /*
  * One JSON object, so that it can stand in a text of another format: program, version, command (of the first
- * process), processes, engine, mode, end, start (RFC 3339), duration_s, cpu_s, rate_hz, period_ns, samples, and
- * counts of samples by the names of ACCOUNT_COUNTS; pruned and pruned_stacks if it is a view's. What is not
- * known is null. See README, "Files".
+ * process), processes, engine, mode, end, start (RFC 3339), duration_s, cpu_s, rate_hz, period_ns, samples,
+ * and counts of samples by the names of ACCOUNT_COUNTS; pruned and pruned_stacks if it is a view's. What is
+ * not known is null. See README, "Files".
  */
 void words__metadata(struct buf *buf, const struct profile *profile, const struct view *view);
 
-/* Of a page: ',"unit":{}' with the name of what readers count, the weight of one, and the nanoseconds that it is. */
+/*
+ * Of a page: ',"unit":{}' with the name of what readers count, the weight of one, and the nanoseconds that it
+ * is.
+ */
 void words__unit(struct buf *buf, const struct profile *profile);

@@ -23,7 +23,10 @@ struct writer {
 	int (*write)(const struct profile *profile, enum group_by group, struct buf *buf);
 };
 
-/* By --format name, or a suffix without its dot; by the longest matching suffix of a path; NULL when there is none. */
+/*
+ * By --format name, or a suffix without its dot; by the longest matching suffix of a path; NULL when there is
+ * none.
+ */
 const struct writer *writer__by_name(const char *name);
 const struct writer *writer__by_path(const char *path);
 /* All formats, NULL-terminated, for the help text. */
@@ -69,8 +72,9 @@ int output__open(struct output *out, const char *path, const struct writer *writ
 /* Would one of the two replace what the other has written? */
 bool output__is_same(const struct output *a, const struct output *b);
 /*
- * The same as output__open for a file of a name that nobody has: what writes it fails with -EEXIST if somebody has it then, a
- * link that leads nowhere included, and may be asked again when it has got another name in the same folder.
+ * The same as output__open for a file of a name that nobody has: what writes it fails with -EEXIST if
+ * somebody has it then, a link that leads nowhere included, and may be asked again when it has got another
+ * name in the same folder.
  */
 int output__open_new(struct output *out, const char *path, const struct writer *writer);
 int output__take_name(struct output *out, const char *path);
@@ -83,8 +87,8 @@ int output__write(struct output *out, const struct profile *profile, enum group_
 /* The same with any text. */
 int output__write_text(struct output *out, const struct buf *text);
 /*
- * One part after the other, in place of the above: the file has its name from the first one on. 0 or -errno; the
- * file then ends with the last part that is whole.
+ * One part after the other, in place of the above: the file has its name from the first one on. 0 or -errno;
+ * the file then ends with the last part that is whole.
  */
 int output__append(struct output *out, const void *bytes, size_t len);
 /* After the last part. 0 or -errno. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See code.h. What is known of code objects, and what an instruction of one means. Those that are not known yet are
- * put on a list, which code_round.c reads.
+ * See code.h. What is known of code objects, and what an instruction of one means. Those that are not known
+ * yet are put on a list, which code_round.c reads.
  */
 #include "py/code.h"
 

@@ -4,7 +4,8 @@
  * side sent of them at the sample instant or, what it did not send, from the process. A code object is known
  * by its address and its identity at the sample instant (struct pbp_frame.ident), so an address that is used
  * again for another function is another entry, and one that was freed before it could be read stays
- * unresolved instead of being guessed; when one of the same identity is met again, it is looked for again, some times.
+ * unresolved instead of being guessed; when one of the same identity is met again, it is looked for again,
+ * some times.
  */
 #pragma once
 
@@ -19,7 +20,10 @@
 
 #define PY_CODE_NONE UINT32_MAX
 
-/* Of all strings of a run: with more of them new names are not kept. A target may make up new ones without end. */
+/*
+ * Of all strings of a run: with more of them new names are not kept. A target may make up new ones without
+ * end.
+ */
 #define PY_NAMES_BYTES_MAX (64u << 20)
 
 enum py_code_state {
@@ -83,9 +87,9 @@ uint32_t code_cache__find(const struct code_cache *cache, py_addr code, uint32_t
 int64_t py_code__lasti(const struct py_code *code, const struct py_offsets *offsets, uint64_t instr);
 
 /*
- * The same for the code object at `index`, where threads have copies of the bytecode: PY_LASTI_UNKNOWN when it lies in
- * none that is there (any more). Reads the process, if that may be, for what is not known yet; for each code object
- * once between two calls of code_cache__begin_batch().
+ * The same for the code object at `index`, where threads have copies of the bytecode: PY_LASTI_UNKNOWN when
+ * it lies in none that is there (any more). Reads the process, if that may be, for what is not known yet; for
+ * each code object once between two calls of code_cache__begin_batch().
  */
 #define PY_LASTI_UNKNOWN -2 /* somewhere in the function */
 int64_t code_cache__lasti(struct code_cache *cache, struct py_target *target, uint32_t index, uint64_t instr,

@@ -133,12 +133,15 @@ static int take_parts(struct round *round, struct pending *item)
 	const struct pbp_target *layout = &round->target->layout;
 	const struct pbp_code *offer = item->offer;
 
-	return take_part(round, item, &item->name, load_u64(item->header + layout->co_name), offer ? offer->name : NULL,
-			 offer ? offer->lens[1] : 0, item->name_bytes, STRING_BYTES) ?:
+	return take_part(round, item, &item->name, load_u64(item->header + layout->co_name),
+			 offer ? offer->name : NULL, offer ? offer->lens[1] : 0, item->name_bytes,
+			 STRING_BYTES) ?:
 	       take_part(round, item, &item->file, load_u64(item->header + layout->co_filename),
-			 offer ? offer->file : NULL, offer ? offer->lens[2] : 0, item->file_bytes, STRING_BYTES) ?:
+			 offer ? offer->file : NULL, offer ? offer->lens[2] : 0, item->file_bytes,
+			 STRING_BYTES) ?:
 	       take_part(round, item, &item->table, load_u64(item->header + layout->co_linetable),
-			 offer ? offer->table : NULL, offer ? offer->lens[3] : 0, item->table_bytes, TABLE_BYTES);
+			 offer ? offer->table : NULL, offer ? offer->lens[3] : 0, item->table_bytes,
+			 TABLE_BYTES);
 }
 
 static void decode_header(struct round *round, struct pending *item)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * co_tlbc points to a _PyCodeArray {Py_ssize_t size; char *entries[]} (Include/cpython/code.h), in which a thread's
- * number (tlbc_index) is that of its copy, or of NULL. A longer array replaces one that is too short, so what was read
- * counts only if co_tlbc has not changed meanwhile.
+ * co_tlbc points to a _PyCodeArray {Py_ssize_t size; char *entries[]} (Include/cpython/code.h), in which a
+ * thread's number (tlbc_index) is that of its copy, or of NULL. A longer array replaces one that is too
+ * short, so what was read counts only if co_tlbc has not changed meanwhile.
  */
 #include "py/copies.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Free-threaded builds from 3.14 on run each thread on a copy of the bytecode of its own, which it specialises
- * without asking others: thread-local bytecode. The first thread uses the bytecode in the code object itself. Copies
- * are made when a thread calls a function for the first time, and may be freed when threads have ended.
+ * Free-threaded builds from 3.14 on run each thread on a copy of the bytecode of its own, which it
+ * specialises without asking others: thread-local bytecode. The first thread uses the bytecode in the code
+ * object itself. Copies are made when a thread calls a function for the first time, and may be freed when
+ * threads have ended.
  */
 #pragma once
 
@@ -25,8 +26,8 @@ static inline bool py_copies__exist(const struct py_offsets *offsets)
 }
 
 /*
- * The copies of `code` as they are now; those that were known are forgotten, unless it cannot be read any more. 0 or
- * -errno.
+ * The copies of `code` as they are now; those that were known are forgotten, unless it cannot be read any
+ * more. 0 or -errno.
  */
 int py_copies__read(struct py_copies *copies, struct remote *remote, const struct py_offsets *offsets,
 		    py_addr code);

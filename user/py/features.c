@@ -84,7 +84,8 @@ static void add_gil(struct list *list, const struct py_offsets *offsets, const s
 	if (offsets->thread_gil_requested != PY_ABSENT)
 		add(list, "GIL wait", true, "with --mode gil; in dumps, by the thread state");
 	else if (offsets->interp_ceval_gil != PY_ABSENT)
-		add(list, "GIL wait", true, "with --mode gil, and in dumps, by the lock that a thread waits for");
+		add(list, "GIL wait", true,
+		    "with --mode gil, and in dumps, by the lock that a thread waits for");
 	else
 		add(list, "GIL wait", true, "with --mode gil; in dumps only the holder is known");
 }
@@ -153,8 +154,8 @@ const char *py_features__origin(const struct py_target *target)
 		return "this program's table of its version";
 	/* Of those with copies of the bytecode there was no build to test. */
 	if (py_copies__exist(offsets))
-		return "its own table (_Py_DebugOffsets); what that lacks, from the headers of its version only, not "
-		       "tested on such a build";
+		return "its own table (_Py_DebugOffsets); what that lacks, from the headers of its version "
+		       "only, not tested on such a build";
 	return "its own table (_Py_DebugOffsets); what that lacks, by version";
 }
 

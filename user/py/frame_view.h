@@ -41,15 +41,16 @@ static inline struct frame_view view_frame(const struct pbp_target *layout, cons
 /* Can a frame that has returned be told from one that has not (frame_is_live)? */
 static inline bool frames_show_life(const struct py_offsets *offsets)
 {
-	return offsets->tagged_frames || offsets->frame_stacktop != PY_ABSENT || offsets->frame_state != PY_ABSENT;
+	return offsets->tagged_frames || offsets->frame_stacktop != PY_ABSENT ||
+	       offsets->frame_state != PY_ABSENT;
 }
 
 /*
  * Has this frame not returned yet? Its bytes stay where they are when it has, but for what the interpreter
- * clears: the code object from 3.14 on (_PyEval_FrameClearAndPop in Python/ceval.c), the link of a generator's
- * frame (YIELD_VALUE). In 3.11 to 3.13 stacktop is negative while the frame is executed, and not when it has
- * returned; a caller's is neither, so that it counts as live if what it called is. Frame objects, before 3.11,
- * have a state. Only if frames_show_life().
+ * clears: the code object from 3.14 on (_PyEval_FrameClearAndPop in Python/ceval.c), the link of a
+ * generator's frame (YIELD_VALUE). In 3.11 to 3.13 stacktop is negative while the frame is executed, and not
+ * when it has returned; a caller's is neither, so that it counts as live if what it called is. Frame objects,
+ * before 3.11, have a state. Only if frames_show_life().
  */
 static inline bool frame_is_live(const struct py_offsets *offsets, const struct frame_view *view,
 				 const uint8_t *bytes, bool is_caller)

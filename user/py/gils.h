@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where a process's GILs are: a thread that waits for one waits for a futex inside it. A free-threaded build has
- * none, unless it is run with one.
+ * Where a process's GILs are: a thread that waits for one waits for a futex inside it. A free-threaded build
+ * has none, unless it is run with one.
  */
 #pragma once
 

@@ -133,8 +133,9 @@ static py_addr name_address(const struct pbp_target *layout, const __u64 *words,
 struct remote_segment py_ident__head(const struct pbp_target *layout, const __u64 *words, size_t which,
 				     struct pbp_string *name)
 {
-	return (struct remote_segment){
-		.addr = name_address(layout, words, which) + layout->st_length, .dest = name, .len = HEAD_BYTES};
+	return (struct remote_segment){.addr = name_address(layout, words, which) + layout->st_length,
+				       .dest = name,
+				       .len = HEAD_BYTES};
 }
 
 struct remote_segment py_ident__tail(const struct pbp_target *layout, const __u64 *words, size_t which,
@@ -165,7 +166,8 @@ static int read_tails(struct reading *reading, struct remote_segment *last)
 		struct ident *ident = &reading->idents[i / NAMES];
 		struct pbp_string *name = &ident->names[i % NAMES];
 
-		reading->segments[wanted] = py_ident__tail(reading->layout, ident->words, i % NAMES, name, name);
+		reading->segments[wanted] =
+			py_ident__tail(reading->layout, ident->words, i % NAMES, name, name);
 		wanted += reading->segments[wanted].len > 0;
 	}
 	return read_segments(reading, wanted, last);
@@ -189,7 +191,9 @@ int py_idents__read(struct remote *remote, const struct pbp_target *layout, cons
 	if (!err && has_names)
 		err = read_heads(&reading) ?: read_tails(&reading, last);
 	for (size_t i = 0; i < count && !err; i++)
-		idents[i] = py_ident__bytes(layout) ? py_ident__fold(layout, reading.idents[i].words, reading.idents[i].names) : 0;
+		idents[i] = py_ident__bytes(layout)
+				    ? py_ident__fold(layout, reading.idents[i].words, reading.idents[i].names)
+				    : 0;
 	free(reading.segments);
 	free(reading.idents);
 	return err;

@@ -28,8 +28,8 @@ static inline size_t py_ident__bytes(const struct pbp_target *layout)
 #define PY_IDENT_NAMES 2 /* of the function, of the file */
 
 /*
- * The identity by the `py_ident__bytes` bytes at co_ident and, if they belong to it, the two names: what is read of
- * them by py_ident__head and then, its len being 0 if it is not needed, py_ident__tail.
+ * The identity by the `py_ident__bytes` bytes at co_ident and, if they belong to it, the two names: what is
+ * read of them by py_ident__head and then, its len being 0 if it is not needed, py_ident__tail.
  */
 uint32_t py_ident__fold(const struct pbp_target *layout, const __u64 *words, const struct pbp_string *names);
 struct remote_segment py_ident__head(const struct pbp_target *layout, const __u64 *words, size_t which,

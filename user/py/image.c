@@ -159,7 +159,8 @@ static void add_bias(struct image_file *file, uint64_t bias)
 
 enum question { IS_ELF, IS_FIXED, VADDR_OF_OFFSET, SECTION, SYMBOL, MAY_EXPORT };
 
-static int look(const struct elf *elf, enum question question, const char *name, uint64_t number, uint64_t *value)
+static int look(const struct elf *elf, enum question question, const char *name, uint64_t number,
+		uint64_t *value)
 {
 	struct elf_symbol symbol;
 	uint64_t size;
@@ -184,7 +185,8 @@ static int look(const struct elf *elf, enum question question, const char *name,
 	return -EINVAL;
 }
 
-static int ask(struct image_file *file, enum question question, const char *name, uint64_t number, uint64_t *value)
+static int ask(struct image_file *file, enum question question, const char *name, uint64_t number,
+	       uint64_t *value)
 {
 	uint64_t key = known_question(question, name, number);
 	struct known_answer answer = {0};

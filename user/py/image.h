@@ -37,7 +37,10 @@ void images__free(struct images *images);
 
 const char *image__path(const struct image *image);
 
-/* The image's file, open. What was found in its headers once is known, so that they are read when need be only. */
+/*
+ * The image's file, open. What was found in its headers once is known, so that they are read when need be
+ * only.
+ */
 struct image_file {
 	int fd; /* -1: there is none */
 	struct elf *elf;

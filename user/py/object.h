@@ -84,8 +84,10 @@ int py_int__to_u64(struct py_objects *objects, py_addr object, uint64_t *out);
 /* 0 or -errno. */
 int py_float__read(struct py_objects *objects, py_addr object, double *out);
 
-/* The characters of a str, or of one that inherits it: at most `max` of them go to `data` (4 * max bytes). 0 or
- * -errno. */
+/*
+ * The characters of a str, or of one that inherits it: at most `max` of them go to `data` (4 * max bytes). 0
+ * or -errno.
+ */
 int py_text__read(struct py_objects *objects, py_addr object, struct py_str_info *info, uint8_t *data,
 		  size_t max);
 /* ... as UTF-8 (py/str.h). The same. */

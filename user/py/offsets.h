@@ -40,7 +40,7 @@
 	X(thread_current_exception) X(thread_executor) X(thread_last_profiled) X(thread_last_profiled_seq)   \
 	X(thread_exc_state) X(exception_value) X(exception_previous) X(cframe_current_frame)                 \
 	X(frame_size) X(frame_previous) X(frame_executable) X(frame_instr) X(frame_owner) X(frame_entry)     \
-	X(frame_state) X(frame_localsplus) X(frame_tlbc_index) X(frame_stacktop)                                               \
+	X(frame_state) X(frame_localsplus) X(frame_tlbc_index) X(frame_stacktop)                             \
 	X(code_size) X(code_filename) X(code_name) X(code_qualname) X(code_linetable) X(code_firstlineno)    \
 	X(code_version) X(code_firsttraceable) X(code_adaptive) X(code_bytecode) X(code_co_tlbc)             \
 	X(object_type) X(var_object_size) X(type_name)                                                       \

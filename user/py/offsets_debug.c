@@ -3,10 +3,10 @@
  * Decodes _Py_DebugOffsets, the first member of _PyRuntime: a cookie and then nothing but u64. Which u64
  * means what is fixed inside one minor version once it is final and moves between minors, so there is one
  * column per minor. Sources: Include/internal/pycore_debug_offsets.h at tags v3.13.0, v3.14.0, v3.15.0, laid
- * out by compiling offsetof() against each, and compared with the tables of running
- * processes: 3.13.0, 3.13.18, 3.14.10, 3.15.2 and 3.15.2 debug; of free-threaded builds, 3.13.15. Invariant: every value that leaves here lies
- * inside its struct, is aligned, and shares no byte with another field; whether it is true is for verify.c to
- * find out on the live process.
+ * out by compiling offsetof() against each, and compared with the tables of running processes: 3.13.0,
+ * 3.13.18, 3.14.10, 3.15.2 and 3.15.2 debug; of free-threaded builds, 3.13.15. Invariant: every value that
+ * leaves here lies inside its struct, is aligned, and shares no byte with another field; whether it is true
+ * is for verify.c to find out on the live process.
  */
 #include "py/offsets_debug.h"
 
@@ -20,8 +20,8 @@
 #define FREE_THREADED_AT 16 /* u64, in all versions */
 
 /*
- * PyObject with the GIL, and what it is longer in a free-threaded build (Include/object.h): the owner's thread, a
- * mutex, two reference counts.
+ * PyObject with the GIL, and what it is longer in a free-threaded build (Include/object.h): the owner's
+ * thread, a mutex, two reference counts.
  */
 #define OBJECT_BYTES	     16
 #define FREE_THREADED_HEADER 16
@@ -29,8 +29,8 @@
 #define ABSENT 0xffff
 
 /*
- * Structs whose size the table holds (where it does not, any that is believable will do); X(identifier, CPython's name, smallest and largest believable size,
- * position per minor).
+ * Structs whose size the table holds (where it does not, any that is believable will do); X(identifier,
+ * CPython's name, smallest and largest believable size, position per minor).
  */
 #define STRUCTS(X)                                                                                           \
 	X(RUNTIME, "runtime_state", 1024, 16 << 20, 24, 24, 24)                                              \
@@ -361,8 +361,8 @@ static int check_headers(struct decoder *decoder)
 }
 
 /*
- * Does the flag tell the truth? The constants for fields that the table lacks hang on it; with Py_TRACE_REFS, a debug
- * option that puts two pointers before every object, they would not hold either.
+ * Does the flag tell the truth? The constants for fields that the table lacks hang on it; with Py_TRACE_REFS,
+ * a debug option that puts two pointers before every object, they would not hold either.
  */
 static int check_build(struct decoder *decoder)
 {

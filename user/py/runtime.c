@@ -156,9 +156,9 @@ static bool try_address(struct finder *finder, struct candidate *candidate, stru
 /* ---- by ELF headers ---- */
 
 /*
- * Link address of the runtime. Names how, or NULL when the file has none. Libraries export the symbol wherever it
- * is needed (before 3.10, where there is no section), so those whose hash table denies it are not searched; a
- * program that was linked with a libpython.a need not.
+ * Link address of the runtime. Names how, or NULL when the file has none. Libraries export the symbol
+ * wherever it is needed (before 3.10, where there is no section), so those whose hash table denies it are not
+ * searched; a program that was linked with a libpython.a need not.
  */
 static const char *find_in_headers(const struct image *image, struct image_file *file, uint64_t *vaddr)
 {
@@ -325,8 +325,9 @@ static void tell_choice(const struct finder *finder)
 
 	buf__add_escaped(&path, image__path(finder->best.image), NULL);
 	buf__addc(&path, '\0');
-	log_warn("process %d has %zu live Python runtimes; taking the one of Python %s in %s", finder->remote->pid,
-		 finder->live, py_version_format(finder->best.probe.offsets.version, version, sizeof(version)),
+	log_warn("process %d has %zu live Python runtimes; taking the one of Python %s in %s",
+		 finder->remote->pid, finder->live,
+		 py_version_format(finder->best.probe.offsets.version, version, sizeof(version)),
 		 path.err ? "" : path.data);
 	buf__free(&path);
 }
@@ -340,7 +341,8 @@ static enum py_attach_error explain_closed(const struct finder *finder, char *re
 	buf__addc(&path, '\0');
 	snprintf(reason, reason_size,
 		 "its file %s cannot be opened (%s), without which its Python is not found; deleted, "
-		 "replaced and hidden files need CAP_CHECKPOINT_RESTORE, and those of another user CAP_DAC_READ_SEARCH",
+		 "replaced and hidden files need CAP_CHECKPOINT_RESTORE, and those of another user "
+		 "CAP_DAC_READ_SEARCH",
 		 path.err ? "" : path.data, strerror(-finder->closed_err));
 	buf__free(&path);
 	return PY_ATTACH_DENIED;

@@ -33,7 +33,8 @@ int py_str__header(const struct py_str_layout *layout, const uint8_t *p, size_t 
 	};
 	if (out->kind != 1 && out->kind != 2 && out->kind != 4)
 		return -EINVAL;
-	if (out->length > (layout->any_length ? UINT64_MAX / 8 : PY_STR_MAX) || (out->ascii && out->kind != 1))
+	if (out->length > (layout->any_length ? UINT64_MAX / 8 : PY_STR_MAX) ||
+	    (out->ascii && out->kind != 1))
 		return -EINVAL;
 
 	/* Only compact ASCII does without the larger header; its data, or the pointer to it, follows. */

@@ -36,7 +36,10 @@ static enum py_attach_error fail(struct attach *attach, int err)
 	return py_attach_errno(err, attach->reason, attach->reason_size);
 }
 
-/* 0 or -errno; -ESRCH also for a process that has ended and is not reaped yet. If only its main thread has, it lives. */
+/*
+ * 0 or -errno; -ESRCH also for a process that has ended and is not reaped yet. If only its main thread has,
+ * it lives.
+ */
 static int read_stat(pid_t pid, struct proc_stat *stat)
 {
 	int err = proc__stat(pid, stat);

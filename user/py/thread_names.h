@@ -21,8 +21,10 @@ bool py_thread_names__are_known(const struct py_objects *objects);
  * is not imported; -ENOTSUP; -errno.
  */
 int py_thread_names__find(struct py_objects *objects, py_addr interp, py_addr *active);
-/* Append the name of one of them: UTF-8, not escaped, at most PY_THREAD_NAME_CHARS. 0; -ENOENT: it has none there;
- * -errno. */
+/*
+ * Append the name of one of them: UTF-8, not escaped, at most PY_THREAD_NAME_CHARS. 0; -ENOENT: it has none
+ * there; -errno.
+ */
 int py_thread_names__one(struct py_objects *objects, py_addr active, uint64_t ident, struct buf *out);
 
 /*

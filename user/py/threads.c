@@ -111,7 +111,8 @@ int py_threads__first_frame(struct remote *remote, const struct py_offsets *offs
 	return remote__read(remote, *frame + offsets->cframe_current_frame, frame, sizeof(*frame));
 }
 
-#define PTHREAD_TID 0x2d0 /* struct pthread of glibc on x86-64, nptl/descr.h: tid, behind the header of 704 bytes */
+/* struct pthread of glibc on x86-64, nptl/descr.h: tid, behind the header of 704 bytes */
+#define PTHREAD_TID 0x2d0
 
 uint64_t py_threads__native_id(struct remote *remote, uint64_t thread_id)
 {

@@ -20,7 +20,7 @@ int py_threads__first_frame(struct remote *remote, const struct py_offsets *offs
 			    py_addr *frame);
 
 /*
- * The kernel's id of a thread in its own pid namespace by what glibc keeps of it, for versions whose thread states
- * do not tell (to 3.10). 0 = it cannot be read. With another libc it is some other number.
+ * The kernel's id of a thread in its own pid namespace by what glibc keeps of it, for versions whose thread
+ * states do not tell (to 3.10). 0 = it cannot be read. With another libc it is some other number.
  */
 uint64_t py_threads__native_id(struct remote *remote, uint64_t thread_id);

@@ -4,8 +4,8 @@
  * reading is made of).
  *
  * Where frames show whether they have returned (py/frame_view.h), one copy will do: it is taken
- * within some 0.1 us, and what is not as in the last stack stands for a call only if that call is known. Else, and
- * where that fails, the two copies on both sides of the thread state have to agree.
+ * within some 0.1 us, and what is not as in the last stack stands for a call only if that call is known.
+ * Else, and where that fails, the two copies on both sides of the thread state have to agree.
  */
 #include "py/unwind.h"
 
@@ -283,7 +283,9 @@ static enum walk_end follow(struct unwinder *unwinder, struct thread_stack *stac
 		*strict = false;
 	}
 	end = unwind_walk_second(unwinder, stack, missing);
-	/* What is the same in both copies may have been left behind by calls that are over, if no frame runs. */
+	/*
+	 * What is the same in both copies may have been left behind by calls that are over, if no frame runs.
+	 */
 	if (stack->work.light || stack->work.entered)
 		unwind_mark_changed(stack);
 	return end;
@@ -352,15 +354,16 @@ static enum pace pace_of(struct unwinder *unwinder, uint64_t ns)
 	usual = expected * unwinder->slowness / 256;
 	ratio = ns * 256 / expected;
 	unwinder->paced = min_u64(unwinder->paced + 1, PACED_CALLS);
-	unwinder->slowness += ((int64_t)min_u64(ratio, 2 * unwinder->slowness) - (int64_t)unwinder->slowness) /
-			      (int64_t)unwinder->paced;
+	unwinder->slowness +=
+		((int64_t)min_u64(ratio, 2 * unwinder->slowness) - (int64_t)unwinder->slowness) /
+		(int64_t)unwinder->paced;
 	unwinder->slowness = max_u64(unwinder->slowness, 64);
 	return ns > 4 * usual + 4000 ? PACE_INTERRUPTED : ns > 3 * usual / 2 + 200 ? PACE_SLOW : PACE_USUAL;
 }
 
 /*
- * In a call so long that this process or the target was interrupted in the middle, two copies may agree by chance;
- * all the more where callers do not show that they have returned (3.11 to 3.13).
+ * In a call so long that this process or the target was interrupted in the middle, two copies may agree by
+ * chance; all the more where callers do not show that they have returned (3.11 to 3.13).
  */
 static bool is_too_slow(struct unwinder *unwinder, const struct thread_stack *stack, enum pace pace)
 {

@@ -10,8 +10,8 @@
  * during every one of a bounded number of readings is torn, and told so.
  *
  * Frames show whether they have returned (py/frame_view.h). So the last copy is left out as long as
- * the stack is as it was or differs by calls that are known to be made; of stacks that change all the time, what
- * one copy shows is enough under the same condition.
+ * the stack is as it was or differs by calls that are known to be made; of stacks that change all the time,
+ * what one copy shows is enough under the same condition.
  */
 #pragma once
 
@@ -75,7 +75,7 @@ struct unwind_ident {
 
 struct thread_stack {
 	struct py_thread thread; /* whose; set by thread_stack__init */
-	bool still;		 /* the thread is stopped: what is there now is its stack; set by the caller */
+	bool still;		 /* the thread is stopped: what is there is its stack; set by the caller */
 	/* The last reading: */
 	enum unwind_result result;
 	VEC(struct pbp_frame) frames; /* leaf first; with the leaf's own instr */
@@ -177,7 +177,7 @@ struct unwinder {
 	bool use_marker;	 /* py/marker.h; a caller's choice */
 	bool want_exceptions;	 /* find out whether one is being handled; a caller's choice */
 	py_addr not_exception;	 /* an object that stands in place of an exception, None; 0: not met yet */
-	uint32_t collecting; /* the runtime is collecting garbage, where it is the runtime that says so (3.8) */
+	uint32_t collecting; /* the runtime is collecting garbage, where it is what says so (3.8) */
 	bool want_gils;		 /* read who holds the GILs; a caller's choice, for the next reading; and: */
 	py_addr head;		 /* the newest interpreter */
 	struct hmap idents;	 /* code object -> identity << 32 | stamp of the interpreter's generation */

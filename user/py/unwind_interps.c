@@ -37,7 +37,9 @@ void unwind_choose_interp_span(struct unwinder *unwinder)
 	unwinder->interp_len = end - first;
 }
 
-/* In a free-threaded build a thread that runs Python code runs, as the kernel says, also with PYTHON_GIL=1. */
+/*
+ * In a free-threaded build a thread that runs Python code runs, as the kernel says, also with PYTHON_GIL=1.
+ */
 static int add_gil(struct unwinder *unwinder, py_addr address)
 {
 	struct unwind_gil gil = {.address = address};

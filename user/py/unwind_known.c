@@ -121,8 +121,8 @@ static void remember_ident(struct unwinder *unwinder, const struct unwind_interp
 }
 
 /*
- * What the code object and its names are now, to be compared with what they are at the next reading: a code object
- * in a running stack lives, and what it is made of does not change.
+ * What the code object and its names are now, to be compared with what they are at the next reading: a code
+ * object in a running stack lives, and what it is made of does not change.
  */
 static void expect_names(struct unwinder *unwinder, struct unwind_ident *ident)
 {
@@ -148,7 +148,8 @@ static void expect_names(struct unwinder *unwinder, struct unwind_ident *ident)
 
 static bool ident_with_names(struct unwinder *unwinder, struct unwind_ident *ident, uint32_t *out)
 {
-	bool same = ident->expected.known && !memcmp(ident->words, ident->expected.words, sizeof(ident->words)) &&
+	bool same = ident->expected.known &&
+		    !memcmp(ident->words, ident->expected.words, sizeof(ident->words)) &&
 		    !memcmp(ident->names, ident->expected.names, sizeof(ident->names));
 
 	*out = ident->expected.ident;

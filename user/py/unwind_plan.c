@@ -51,7 +51,8 @@ static int sort_singles(struct thread_stack *stack)
 	stack->by_address.len = count;
 	stack->sorted = true;
 	if (count)
-		qsort_r(stack->by_address.items, count, sizeof(uint32_t), compare_addresses, stack->regions.items);
+		qsort_r(stack->by_address.items, count, sizeof(uint32_t), compare_addresses,
+			stack->regions.items);
 	return 0;
 }
 

@@ -95,8 +95,8 @@ enum walk_end unwind_walk(struct unwinder *unwinder, struct thread_stack *stack,
 	py_addr marked = stack->work.marked ? unwind_marked_frame(unwinder, stack) : 0;
 	py_addr base = unwind_base_of(unwinder, stack);
 	/*
-	 * The last link of a whole chain: from 3.12 on a marker, with a sentinel behind it from 3.15 on. A greenlet's
-	 * has none: there both copies have to have the marker.
+	 * The last link of a whole chain: from 3.12 on a marker, with a sentinel behind it from 3.15 on. A
+	 * greenlet's has none: there both copies have to have the marker.
 	 */
 	bool has_markers = layout->fr_first_other_owner, ended = !at || !has_markers;
 	bool passed = layout->cframe_frame == PBP_NONE || !stack->work.below;
@@ -153,8 +153,8 @@ enum walk_end unwind_walk(struct unwinder *unwinder, struct thread_stack *stack,
 	if (!passed && !stack->truncated)
 		return WALK_TORN;
 	/*
-	 * Up to 3.11 nothing tells the outermost frame from one whose link has been taken away, as a generator's is
-	 * when it yields: so a new one counts only if both copies have it.
+	 * Up to 3.11 nothing tells the outermost frame from one whose link has been taken away, as a
+	 * generator's is when it yields: so a new one counts only if both copies have it.
 	 */
 	if (!has_markers && !strict && !stack->truncated && !has_last_base(stack))
 		return WALK_TORN;
@@ -170,7 +170,8 @@ static bool is_frame(struct unwinder *unwinder, struct thread_stack *stack, py_a
 }
 
 /* A frame in the second copy that was called from `caller` and, perhaps, has called another one; 0. */
-static py_addr find_callee(struct unwinder *unwinder, struct thread_stack *stack, py_addr caller, bool is_caller)
+static py_addr find_callee(struct unwinder *unwinder, struct thread_stack *stack, py_addr caller,
+			   bool is_caller)
 {
 	const struct pbp_target *layout = &unwinder->target->layout;
 	struct step step;
@@ -210,8 +211,8 @@ static py_addr find_marker(struct unwinder *unwinder, struct thread_stack *stack
 }
 
 /*
- * The last of the frames that run, when the copy was taken, on the way from `at` to its callee, to that one's,
- * and so on; 0: none shows that it runs.
+ * The last of the frames that run, when the copy was taken, on the way from `at` to its callee, to that
+ * one's, and so on; 0: none shows that it runs.
  */
 static py_addr find_running(struct unwinder *unwinder, struct thread_stack *stack, py_addr at)
 {
@@ -336,9 +337,9 @@ enum walk_end unwind_walk_second(struct unwinder *unwinder, struct thread_stack 
 }
 
 /*
- * 3.11 and 3.12: the frame is in a struct of the eval loop on the C stack. It is linked into the thread state some
- * instructions before the frame is written to it, so a chain counts only if it leads to the frame that the loop was
- * entered from, which is that of the loop below. False: these are not where they were expected.
+ * 3.11 and 3.12: the frame is in a struct of the eval loop on the C stack. It is linked into the thread state
+ * some instructions before the frame is written to it, so a chain counts only if it leads to the frame that
+ * the loop was entered from, which is that of the loop below. False: these are not where they were expected.
  */
 static bool take_cframe(struct thread_stack *stack, const struct remote_segment *segment)
 {
@@ -392,7 +393,8 @@ enum walk_end unwind_take_state(struct unwinder *unwinder, struct thread_stack *
 		stack->flags |= PBP_SAMPLE_ATTACHED;
 	if (layout->ts_suspended && load_u32(state + layout->ts_attached) == layout->ts_suspended)
 		stack->flags |= PBP_SAMPLE_SUSPENDED;
-	if (layout->gil_tstate && unwinder->gils.len && unwinder->gils.items[0].holder == stack->thread.tstate)
+	if (layout->gil_tstate && unwinder->gils.len &&
+	    unwinder->gils.items[0].holder == stack->thread.tstate)
 		stack->flags |= PBP_SAMPLE_ATTACHED;
 	if (layout->ts_exception != PBP_NONE && load_u64(state + layout->ts_exception))
 		stack->flags |= PBP_SAMPLE_RAISING;

@@ -119,7 +119,8 @@ static int make_frames(struct dumper *dumper, struct watched *watched)
 	const struct thread_stack *stack = &watched->stack;
 	struct dump_thread *made = &watched->made;
 	struct code_cache *codes = &dumper->process.codes;
-	int err = code_cache__load(codes, &dumper->process.target, stack->frames.items, stack->frames.len, true);
+	int err = code_cache__load(codes, &dumper->process.target, stack->frames.items, stack->frames.len,
+				   true);
 
 	code_cache__begin_batch(codes, &dumper->process.target, true);
 	for (size_t i = 0; i < stack->frames.len && !err; i++) {

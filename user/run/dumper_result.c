@@ -43,8 +43,8 @@ static int compare_threads(const void *a, const void *b)
 
 /*
  * The frame that started a collection, which is its thread's from then on. Where a version does not tell, the
- * thread that holds the GIL meanwhile is taken for the one that collects; without a GIL the one that has stopped
- * all others.
+ * thread that holds the GIL meanwhile is taken for the one that collects; without a GIL the one that has
+ * stopped all others.
  */
 static void mark_collector(struct dumper *dumper, struct watched *watched, const struct unwind_interp *interp)
 {

@@ -63,7 +63,8 @@ static int note_thread(struct dumper *dumper, const struct py_thread *thread)
 			return err;
 		}
 	}
-	watched->tid = thread_ids__find(&dumper->ids, &dumper->process.target.remote, thread, &watched->native_id);
+	watched->tid =
+		thread_ids__find(&dumper->ids, &dumper->process.target.remote, thread, &watched->native_id);
 	watched->found = true;
 	return 0;
 }

@@ -25,7 +25,9 @@
 #define CPU_NS	  (SECOND / 10) /* between looks at CPU times, without BPF */
 #define SHARE	  50 /* passes that are repeated take one part in this many of a CPU at most */
 
-/* From a fork on, looks for a name that the process gives itself. One that it takes later is not looked for. */
+/*
+ * From a fork on, looks for a name that the process gives itself. One that it takes later is not looked for.
+ */
 static const uint64_t name_looks_ns[] = {20 * MS, 200 * MS, SECOND};
 
 bool follow_finds(const struct follower *follower)
@@ -157,7 +159,8 @@ static bool is_fork_of(struct process *process, const struct process *parent, ui
 
 	if (!parent || !parent->attached)
 		return false;
-	err = process->gone ? -ESRCH : proc__start_id(process->pid, &own) ?: proc__start_id(parent->pid, &parents);
+	err = process->gone ? -ESRCH : proc__start_id(process->pid, &own);
+	err = err ?: proc__start_id(parent->pid, &parents);
 	/* The kernel side knows that it was, and of an exec there is a record to come. */
 	if (err)
 		return epoch;
@@ -255,8 +258,8 @@ static void take_fork(struct follower *follower, const struct pbp_process *recor
 {
 	struct process *process;
 
-	follow_add(follower, record->tgid, processes__find(&follower->processes, record->parent), record->epoch,
-		   true);
+	follow_add(follower, record->tgid, processes__find(&follower->processes, record->parent),
+		   record->epoch, true);
 	if (follower->config.scope)
 		follow_scope_look(follower, record->tgid); /* it may have been started in another one */
 	process = processes__find(&follower->processes, record->tgid);
@@ -355,7 +358,8 @@ static void look_for_names(struct follower *follower, uint64_t now)
 			process__look_for_name(process);
 		}
 		if (*looks < ARRAY_SIZE(name_looks_ns))
-			follower->names_ns = min_u64(follower->names_ns, process->set_ns + name_looks_ns[*looks]);
+			follower->names_ns =
+				min_u64(follower->names_ns, process->set_ns + name_looks_ns[*looks]);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ends of processes. Their pidfds tell; the kernel side tells it, too, with the CPU time, which nobody knows once the
- * parent has reaped the process.
+ * Ends of processes. Their pidfds tell; the kernel side tells it, too, with the CPU time, which nobody knows
+ * once the parent has reaped the process.
  */
 #include "run/follow_parts.h"
 
@@ -9,7 +9,8 @@
 
 void follow_take_end(struct follower *follower, struct process *process, const struct pbp_process *record)
 {
-	if (!process || record->time_ns < process->since_ns || (record->type == PBP_FREED && !process->exited))
+	if (!process || record->time_ns < process->since_ns ||
+	    (record->type == PBP_FREED && !process->exited))
 		return;
 	process->cpu_end_ns = max_u64(process->cpu_end_ns, record->cpu_ns);
 	follower->cpu_unknown -= process->cpu_missed;

@@ -22,7 +22,8 @@
 static void find_all(struct follower *follower, const struct tree *tree)
 {
 	for (size_t i = 0; i < tree->edges.len; i++)
-		if (!follow_is_tracked(follower, tree->edges.items[i].pid) && tree->edges.items[i].pid != getpid())
+		if (!follow_is_tracked(follower, tree->edges.items[i].pid) &&
+		    tree->edges.items[i].pid != getpid())
 			follow_note_error(follower, vec__push(&follower->unseen, tree->edges.items[i].pid));
 	follower->retry_ns = 0;
 }
@@ -93,8 +94,8 @@ void follow_look_for_execs(struct follower *follower)
 		struct process *process = follower->processes.items.items[i];
 		uint64_t id;
 
-		if (process->exited || (!all && !is_unsettled(process)) || proc__start_id(process->pid, &id) ||
-		    id == process->exec_id)
+		if (process->exited || (!all && !is_unsettled(process)) ||
+		    proc__start_id(process->pid, &id) || id == process->exec_id)
 			continue;
 		if (process->exec_id)
 			follower__exec(follower, process);
@@ -114,7 +115,8 @@ static bool look_at_number(struct follower *follower, pid_t pid)
 		return false;
 	if (parent < 0 || follow_is_tracked(follower, pid))
 		return proc__process_of(pid) != 0;
-	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1 : follow_is_tracked(follower, parent)) {
+	if (follower->config.scope ? scope__has(follower->config.scope, pid) == 1
+				   : follow_is_tracked(follower, parent)) {
 		follow_add(follower, pid, processes__find(&follower->processes, parent), 0, true);
 		return follow_is_tracked(follower, pid);
 	}

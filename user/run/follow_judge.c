@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For follow.c: whether a process is Python, and one that is wanted; and when to look again if it is none yet.
+ * For follow.c: whether a process is Python, and one that is wanted; and when to look again if it is none
+ * yet.
  */
 #include "run/follow_parts.h"
 
@@ -53,7 +54,9 @@ static void give_up(struct follower *follower, struct process *process)
 	follower__exit(follower, process);
 }
 
-/* As long as it may just be starting, then when it has other code than it had, which the kernel side tells. */
+/*
+ * As long as it may just be starting, then when it has other code than it had, which the kernel side tells.
+ */
 static void schedule_other(struct follower *follower, struct process *process, uint64_t now, uint32_t retries)
 {
 	bool is_told = follower->engine->sampler;
@@ -215,8 +218,8 @@ static void note_settled(struct follower *follower)
 
 	follower->settled = true;
 	clock_gettime(CLOCK_REALTIME, &time);
-	log_dbg("follow", "all %zu processes were looked at by %lld.%06ld", processes__alive(&follower->processes),
-		(long long)time.tv_sec, time.tv_nsec / 1000);
+	log_dbg("follow", "all %zu processes were looked at by %lld.%06ld",
+		processes__alive(&follower->processes), (long long)time.tv_sec, time.tv_nsec / 1000);
 }
 
 void follow_judge_due(struct follower *follower, uint64_t now)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is no Python may become one without an exec: it loads libpython, maybe hours after its start. The kernel side
- * tells of new code (PBP_LOOK); without it, run/strangers.h.
+ * What is no Python may become one without an exec: it loads libpython, maybe hours after its start. The
+ * kernel side tells of new code (PBP_LOOK); without it, run/strangers.h.
  */
 #include "run/follow_parts.h"
 
@@ -83,7 +83,8 @@ static void look_at(struct follower *follower, pid_t pid)
 		take_up(follower, process, reason);
 		return;
 	}
-	follower->processes.past.others += !err && !follower->settled; /* later they are met again and again */
+	/* Later they are met again and again. */
+	follower->processes.past.others += !err && !follower->settled;
 	process__close(process);
 	free(process);
 }
@@ -162,7 +163,8 @@ void follow_look_at_strangers(struct follower *follower, uint64_t until_ns)
 	uint64_t now = now_ns();
 	pid_t pid = 0;
 
-	while (now < until_ns && (follower->unseen.len || (pid = strangers__next_due(&follower->strangers, now)))) {
+	while (now < until_ns &&
+	       (follower->unseen.len || (pid = strangers__next_due(&follower->strangers, now)))) {
 		if (follower->unseen.len)
 			look_at_unseen(follower);
 		else if (!is_followed(follower, pid))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * For run/follow*.c only: follow.c (START HERE: what happens to processes), follow_judge.c (is it Python, and
- * wanted), follow_find.c (what is there already; what starts, without BPF), follow_look.c (what may have become
- * Python without an exec), follow_scope.c (who is in a cgroup), follow_end.c (ends, and the CPU time up to them).
+ * wanted), follow_find.c (what is there already; what starts, without BPF), follow_look.c (what may have
+ * become Python without an exec), follow_scope.c (who is in a cgroup), follow_end.c (ends, and the CPU time
+ * up to them).
  */
 #pragma once
 
@@ -15,8 +16,8 @@
 /* --- follow.c --- */
 
 /*
- * When a pass is to be made again that began when we had used so much CPU time: not at once, if it was long. By the wall
- * clock it is long, too, when a target has the CPU.
+ * When a pass is to be made again that began when we had used so much CPU time: not at once, if it was long.
+ * By the wall clock it is long, too, when a target has the CPU.
  */
 uint64_t follow_next_pass(uint64_t began_cpu_ns, uint64_t pause_ns);
 void follow_note_error(struct follower *follower, int err);
@@ -59,8 +60,8 @@ void follow_number_is_free(struct follower *follower, pid_t pid);
 /* --- follow_look.c --- */
 
 /*
- * Looks at processes that a pass over everything has found, or that have called exec, until that time. Those that are no
- * Python are not followed: they may be tens of thousands.
+ * Looks at processes that a pass over everything has found, or that have called exec, until that time. Those
+ * that are no Python are not followed: they may be tens of thousands.
  */
 void follow_look_at_strangers(struct follower *follower, uint64_t until_ns);
 /* Tells the engine of one that it is not to sample yet, whatever is known of its target. 0 or -errno. */

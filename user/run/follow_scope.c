@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Who is in a cgroup is asked of the kernel: of a process by its own file, which is exact after a fork or a
- * move that was told, and of all by the cgroups' lists, at the start, after records were lost, and now and then
- * where nobody tells.
+ * move that was told, and of all by the cgroups' lists, at the start, after records were lost, and now and
+ * then where nobody tells.
  */
 #include "run/follow_parts.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 /*
- * A function without its qualification, the end of its file's name, and how many others may lie between it and the
- * wait: those of WITH only, that is, not what it calls when there is work.
+ * A function without its qualification, the end of its file's name, and how many others may lie between it
+ * and the wait: those of WITH only, that is, not what it calls when there is work.
  */
 static const struct {
 	const char *function, *file;

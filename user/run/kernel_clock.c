@@ -28,8 +28,8 @@ int kernel_clock__check(uint32_t rate_hz, char *reason, size_t reason_size)
 	cpus__tickless(tickless, sizeof(tickless));
 	if (*tickless)
 		snprintf(reason, reason_size,
-			 "--clock tick: some CPUs (%s) have none while they run one task (nohz_full); use --clock "
-			 "perf",
+			 "--clock tick: some CPUs (%s) have none while they run one task (nohz_full); use "
+			 "--clock perf",
 			 tickless);
 	else if (rate_hz > hz)
 		snprintf(reason, reason_size,

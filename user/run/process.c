@@ -174,7 +174,8 @@ static void log_target(const struct process *process)
 
 	log_dbg("process", "%d: Python %s%s, _PyRuntime by %s, thread state: %s", process->pid,
 		py_version_format(process->target.offsets.version, version, sizeof(version)),
-		process->target.offsets.free_threaded ? "t" : "", process->target.how, process->target.slot_how);
+		process->target.offsets.free_threaded ? "t" : "", process->target.how,
+		process->target.slot_how);
 }
 
 static void disable_slot(struct py_target *target)
@@ -228,7 +229,8 @@ static bool has_lost_memory(const struct process *process)
 	struct proc_stat stat;
 	uint64_t id;
 
-	return proc__exec_id(process->pid, &id) == -ESRCH && (proc__stat(process->pid, &stat) || !stat.is_kernel);
+	return proc__exec_id(process->pid, &id) == -ESRCH &&
+	       (proc__stat(process->pid, &stat) || !stat.is_kernel);
 }
 
 enum py_attach_error process__attach(struct process *process, char *reason, size_t reason_size)
@@ -291,8 +293,8 @@ static void add_halt(const struct process *process, char *reason, size_t reason_
 }
 
 /*
- * It runs the same program, with the same code, as at the last look, and has had the time for an exec: one that
- * was just forked is its parent's program still, and of one that has just called exec not all is mapped.
+ * It runs the same program, with the same code, as at the last look, and has had the time for an exec: one
+ * that was just forked is its parent's program still, and of one that has just called exec not all is mapped.
  */
 static bool is_settled(const struct process *process, uint64_t *known)
 {

@@ -46,7 +46,7 @@ struct process {
 	bool unsupported; /* counted as that */
 	bool denied;	  /* ... and as that, whatever it calls exec of */
 	uint32_t name_looks; /* forked: looks for a name of its own so far */
-	enum py_attach_error error; /* of the last attach; PY_ATTACH_GONE until the first one, and after an exec */
+	enum py_attach_error error; /* of the last attach; until the first one, and after an exec: GONE */
 	bool no_slot;	/* for tests: thread states are found by their lists only */
 	uint32_t epoch; /* of stack ids; changes with every attach and every flush of caches */
 	uint32_t engine_epoch; /* the one that the engine was told last */
@@ -63,11 +63,11 @@ struct process {
 	uint64_t cpu_end_ns;   /* ... and when last seen */
 	bool cpu_known;	       /* ... which was at its end */
 	bool cpu_missed;       /* it has ended, and that is not known */
-	uint64_t since_ns;     /* when the kernel side told of it first: what came before is of another with its pid */
+	uint64_t since_ns;     /* when the kernel side told of it: what came before is another's */
 	uint64_t exec_id;      /* of the program that it ran when last looked at, 0: not looked at yet */
 	uint64_t set_ns;       /* when the kernel side was told how to walk it */
 	uint64_t retry_ns;     /* not attached: when to try again */
-	uint64_t code_bytes;   /* ... that it had mapped when it was looked at and was no Python; 0: not looked at */
+	uint64_t code_bytes;   /* ... that it had mapped when looked at and no Python; 0: not looked at */
 	uint32_t retries;
 	uint32_t frameless; /* looks at which it was Python and had run no frame */
 	uint32_t execs;
@@ -85,8 +85,8 @@ struct process {
 };
 
 /*
- * Opens a pidfd; strings is borrowed. 0 or -errno (-ESRCH: no such process). Where there are no more file descriptors
- * to be had it has none: then it is told by its start time.
+ * Opens a pidfd; strings is borrowed. 0 or -errno (-ESRCH: no such process). Where there are no more file
+ * descriptors to be had it has none: then it is told by its start time.
  */
 int process__open(struct process *process, pid_t pid, struct strtab *strings);
 /*

@@ -95,7 +95,8 @@ static size_t mark_over(struct processes *processes, uint64_t before_ns)
 	return count;
 }
 
-bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*forget)(void *context), void *context)
+bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*forget)(void *context),
+		      void *context)
 {
 	size_t left = 0, over = processes->ended ? mark_over(processes, before_ns) : 0;
 

@@ -36,10 +36,11 @@ struct process *processes__find(const struct processes *processes, pid_t pid);
 /* Its end was noticed; its samples may still be on their way. */
 void processes__end(struct processes *processes, struct process *process, uint64_t now);
 /*
- * Marks every process that ended before `before_ns` as over, calls `forget`, once, so that nobody refers to them
- * any more, and frees them or keeps what they were. Returns whether there was one.
+ * Marks every process that ended before `before_ns` as over, calls `forget`, once, so that nobody refers to
+ * them any more, and frees them or keeps what they were. Returns whether there was one.
  */
-bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*forget)(void *context), void *context);
+bool processes__sweep(struct processes *processes, uint64_t before_ns, void (*forget)(void *context),
+		      void *context);
 /* Processes that live. */
 size_t processes__alive(const struct processes *processes);
 void processes__free(struct processes *processes);

@@ -232,8 +232,8 @@ static void format_lines(const struct report *report, struct buf *out)
 {
 	if (report->counts.approximate)
 		buf__addf(out,
-			  "  lines      of %" PRIu64 " sample%s (%.1f%%) approximate, marked ~: in code that the JIT "
-			  "made\n",
+			  "  lines      of %" PRIu64 " sample%s (%.1f%%) approximate, marked ~: in code "
+			  "that the JIT made\n",
 			  report->counts.approximate, plural(report->counts.approximate),
 			  percent(report->counts.approximate, report->counts.samples));
 }
@@ -376,8 +376,8 @@ static void format_found(const struct report *report, struct buf *out)
 	if (!report->other_processes && !report->denied && !report->unsupported && !report->unopened &&
 	    !report->excluded)
 		return;
-	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled", others, others == 1 ? "" : "es",
-		  others == 1 ? "was" : "were");
+	buf__addf(out, "  others     %" PRIu64 " process%s found that %s not profiled", others,
+		  others == 1 ? "" : "es", others == 1 ? "was" : "were");
 	add_denied(report, &first, out);
 	add_reason(out, &first, report->unsupported, "of a version or build that is not supported");
 	add_reason(out, &first, report->unopened, "not opened");
@@ -429,7 +429,9 @@ void report__format(const struct report *report, struct buf *out)
 				  plural(report->processes[i]->execs), report->processes[i]->command);
 	format_found(report, out);
 	if (report->beyond)
-		buf__addf(out, "  limits     %" PRIu64 " process%s not followed: no room for more than %d at a time\n",
+		buf__addf(out,
+			  "  limits     %" PRIu64
+			  " process%s not followed: no room for more than %d at a time\n",
 			  report->beyond, report->beyond == 1 ? " was" : "es were", SAMPLER_TARGETS_MAX);
 	format_halts(report, out);
 	if (report->lost_process)

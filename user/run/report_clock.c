@@ -13,7 +13,8 @@ static bool is_in_step(const struct report *report)
 	uint64_t due = report__target_cpu_ns(report) / 1000 * report->rate_hz / 1000000;
 	uint64_t met = report__on_cpu(report), off = met > due ? met - due : due - met;
 
-	return STEP_PART * off > due && off * off > STEP_SIGMA * STEP_SIGMA * due && !report__is_cpu_short(report);
+	return STEP_PART * off > due && off * off > STEP_SIGMA * STEP_SIGMA * due &&
+	       !report__is_cpu_short(report);
 }
 
 void report_format_clock(const struct report *report, struct buf *out)

@@ -110,8 +110,9 @@ void report__explain_empty(const struct report *report, struct buf *out)
 		buf__addf(out, "; CPU time is what is sampled, one sample each %.1f ms of it",
 			  1000.0 / report->rate_hz);
 	else if (report->tick_hz)
-		buf__adds(out, "; the kernel's ticks have met none of it, so that it is in step with them: use "
-			       "--clock perf");
+		buf__adds(out,
+			  "; the kernel's ticks have met none of it, so that it is in step with them: use "
+			  "--clock perf");
 	else
 		buf__adds(out, ", so there should be some: this is a fault of the profiler or the kernel");
 }

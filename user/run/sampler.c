@@ -45,7 +45,10 @@ static int on_record(void *context, void *data, size_t size)
 	return sampler->drained_bytes < DRAIN_BYTES ? 0 : -ECANCELED;
 }
 
-/* Where hundreds of processes want to run, the ring would fill before it is our turn. Only root may; others go without. */
+/*
+ * Where hundreds of processes want to run, the ring would fill before it is our turn. Only root may; others
+ * go without.
+ */
 static void raise_priority(void)
 {
 	if (getpriority(PRIO_PROCESS, 0) > NICE)
@@ -73,7 +76,8 @@ int sampler__open(struct sampler **out, const struct sampler_config *config, cha
 		err = kernel_clock__check(config->rate_hz, reason, reason_size);
 	}
 	err = err ?: timers__init(&sampler->timers, 1000000000ull / config->rate_hz, sampler->cpus);
-	err = err ?: sampler->per_cpu ? sampler_load(sampler, config, on_record, reason, reason_size) : -ENOMEM;
+	err = err ?: sampler->per_cpu ? 0 : -ENOMEM;
+	err = err ?: sampler_load(sampler, config, on_record, reason, reason_size);
 	if (!err && sampler->tick_hz && config->program != SAMPLER_EMPTY)
 		err = kernel_clock__wait(&sampler->skel->bss->tick_function, reason, reason_size);
 	if (err) {

@@ -120,12 +120,13 @@ uint64_t sampler__missed_switches(const struct sampler *sampler);
 
 /*
  * It may be off the CPU already: if it is, and comes back, it will be told as having been off since
- * `since_ns`, with PBP_WAIT_FOUND and without a stack. If it is on a CPU, nothing is different. ran_ns: its CPU
- * time just before; 0: not known. 0, -EEXIST: its switches are known already; another -errno.
+ * `since_ns`, with PBP_WAIT_FOUND and without a stack. If it is on a CPU, nothing is different. ran_ns: its
+ * CPU time just before; 0: not known. 0, -EEXIST: its switches are known already; another -errno.
  */
 int sampler__expect_thread(struct sampler *sampler, pid_t pid, pid_t tid, uint64_t since_ns, uint64_t ran_ns);
 /* Has it been off the CPU since then, as far as its switches tell? Then *out is what is known of it. */
-bool sampler__is_off_since(const struct sampler *sampler, pid_t tid, uint64_t out_ns, struct pbp_off_thread *out);
+bool sampler__is_off_since(const struct sampler *sampler, pid_t tid, uint64_t out_ns,
+			   struct pbp_off_thread *out);
 /* It has ended. */
 void sampler__forget_thread(struct sampler *sampler, pid_t tid);
 /* The threads that are off the CPU now, or were put in by sampler__expect_thread; one may come twice. */

@@ -43,8 +43,8 @@ static uint32_t frame_budget(uint32_t rate_hz)
 }
 
 /*
- * Room for a quarter of a second of the longest records that are likely, at most a few megabytes. Of many processes all may
- * be new at once.
+ * Room for a quarter of a second of the longest records that are likely, at most a few megabytes. Of many
+ * processes all may be new at once.
  */
 static uint32_t ring_bytes(const struct sampler_config *config)
 {

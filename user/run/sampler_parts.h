@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Inside the sampler: sampler.c (START HERE), sampler_load.c (loading), sampler_waits.c (threads off the CPU).
+ * Inside the sampler: sampler.c (START HERE), sampler_load.c (loading), sampler_waits.c (threads off the
+ * CPU).
  */
 #pragma once
 

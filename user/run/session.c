@@ -76,8 +76,8 @@ static void handle_process(struct session *session, const struct pbp_process *re
 /* Is it a struct pbp_process? */
 static bool is_of_process(uint32_t type)
 {
-	return type == PBP_EXEC || type == PBP_BIRTH || type == PBP_FORK || type == PBP_EXIT || type == PBP_FREED ||
-	       type == PBP_LOOK || type == PBP_MOVED;
+	return type == PBP_EXEC || type == PBP_BIRTH || type == PBP_FORK || type == PBP_EXIT ||
+	       type == PBP_FREED || type == PBP_LOOK || type == PBP_MOVED;
 }
 
 static void handle_record(void *context, const void *record, size_t size)

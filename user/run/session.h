@@ -48,7 +48,7 @@ struct session_config {
 	bool no_slot; /* find thread states by their lists only */
 	bool by_thread;
 	bool gives_samples; /* session__give_samples will be called ... */
-	bool no_profile;    /* ... and nobody wants the profile as a whole: it may be of the last samples only */
+	bool no_profile;    /* ... and nobody wants the profile as a whole: it may begin anew */
 	bool blocking;	   /* readv: stop threads while they are read */
 	bool frame_marker; /* readv: use the frame marker of 3.15 */
 	bool stats;	   /* the report tells of reads and caches */

@@ -46,7 +46,9 @@ static void drop_pending(int signal)
 	sigtimedwait(&set, NULL, &(struct timespec){0});
 }
 
-/* Has it left our process group? As the leader of one of its own, which it is without us, it could not have. */
+/*
+ * Has it left our process group? As the leader of one of its own, which it is without us, it could not have.
+ */
 static bool has_left(void)
 {
 	pid_t group = getpgid(signals.command);
@@ -91,8 +93,8 @@ static void catch_signal(int signal, int flags)
 }
 
 /*
- * nohup stays in force. An ignored INT does not: that is how shells start every background job of a script, which
- * is ended by it nevertheless, as other profilers are.
+ * nohup stays in force. An ignored INT does not: that is how shells start every background job of a script,
+ * which is ended by it nevertheless, as other profilers are.
  */
 static bool is_ignored(int signal)
 {

@@ -64,8 +64,8 @@ static int by_sleeper(const void *left, const void *right)
 static int note_state(struct reading *reading, const struct py_thread *thread)
 {
 	uint64_t native_id;
-	pid_t tid = thread->thread_id ? thread_ids__find(&reading->ids, &reading->process->target.remote, thread,
-							 &native_id)
+	pid_t tid = thread->thread_id ? thread_ids__find(&reading->ids, &reading->process->target.remote,
+							 thread, &native_id)
 				      : 0;
 	struct sleeper *sleeper = tid ? find_sleeper(reading->sleepers, tid) : NULL;
 	struct state state = {.thread = *thread};

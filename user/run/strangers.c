@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See strangers.h. What is known of one that has ended stays until the memory is full, or a pass meets it; one that has its
- * pid then has, as a rule, other code.
+ * See strangers.h. What is known of one that has ended stays until the memory is full, or a pass meets it;
+ * one that has its pid then has, as a rule, other code.
  */
 #include "run/strangers.h"
 

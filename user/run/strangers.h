@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Processes that nobody follows, where every Python of the machine is wanted: those that have just called exec and are to
- * be looked at soon, and which program the others ran, with how much code mapped, when they were looked at. One that runs
- * another since, or has loaded something, may be what is wanted.
+ * Processes that nobody follows, where every Python of the machine is wanted: those that have just called
+ * exec and are to be looked at soon, and which program the others ran, with how much code mapped, when they
+ * were looked at. One that runs another since, or has loaded something, may be what is wanted.
  */
 #pragma once
 
@@ -37,11 +37,15 @@ void strangers__forget(struct strangers *strangers, pid_t pid);
 
 /* One more of which nothing is known yet. */
 void strangers__add(struct strangers *strangers, pid_t pid);
-/* Has it another program, or other code, than at the last call? True, too, if there was none. False: it is as it was, or gone. */
+/*
+ * Has it another program, or other code, than at the last call? True, too, if there was none. False: it is as
+ * it was, or gone.
+ */
 bool strangers__has_changed(struct strangers *strangers, pid_t pid);
 /*
- * A pass over all of them, for when there is no kernel side that tells (bpf/look.bpf.h): one that has changed, 0: none
- * (yet). It begins once a second, or less often if they are many, and goes on from call to call, some at a time.
+ * A pass over all of them, for when there is no kernel side that tells (bpf/look.bpf.h): one that has
+ * changed, 0: none (yet). It begins once a second, or less often if they are many, and goes on from call to
+ * call, some at a time.
  */
 pid_t strangers__next_changed(struct strangers *strangers, uint64_t now);
 void strangers__free(struct strangers *strangers);

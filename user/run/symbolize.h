@@ -111,7 +111,8 @@ struct symbolizer {
 	size_t stored_frames;
 	size_t resolved;		/* stacks before this one are ... */
 	VEC(uint32_t) reread;		/* ... but these, which have come once more */
-	VEC(uint64_t) wanted;		/* ids of stacks to be sent once more: a code object was gone; the caller empties it */
+	/* ids of stacks to be sent once more, as a code object was gone; the caller empties it */
+	VEC(uint64_t) wanted;
 	VEC(struct shared_sample) samples; /* of this batch */
 	struct hmap wait_frames;	   /* reason << 32 | system call -> frame id */
 	struct estimate estimate;
@@ -138,8 +139,8 @@ int symbolizer__init(struct symbolizer *symbolizer, struct profile *profile, str
 void symbolizer__prime_tails(struct symbolizer *symbolizer, struct process *process);
 
 /*
- * Take over one record (PBP_STACK, PBP_CODE or PBP_SAMPLE), whose frames are copied. A stack that comes once more is
- * looked at again if one of its code objects was gone. 0, -ENOMEM, -EINVAL for a malformed one.
+ * Take over one record (PBP_STACK, PBP_CODE or PBP_SAMPLE), whose frames are copied. A stack that comes once
+ * more is looked at again if one of its code objects was gone. 0, -ENOMEM, -EINVAL for a malformed one.
  */
 int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t size);
 
@@ -150,16 +151,18 @@ int symbolizer__take(struct symbolizer *symbolizer, const void *record, size_t s
 int symbolizer__take_share(struct symbolizer *symbolizer, const struct pbp_sample *sample,
 			   const struct sample_share *share);
 
-/* For run/gil.c: a part of what a thread's samples weigh, which is known only now, to whoever wants samples. */
-void symbolizer__give_more(struct symbolizer *symbolizer, const struct gil_thread *of, uint64_t time_ns, uint32_t node,
-			   uint64_t weight_ns, uint64_t extra_ns, uint32_t kind);
+/*
+ * For run/gil.c: a part of what a thread's samples weigh, which is known only now, to whoever wants samples.
+ */
+void symbolizer__give_more(struct symbolizer *symbolizer, const struct gil_thread *of, uint64_t time_ns,
+			   uint32_t node, uint64_t weight_ns, uint64_t extra_ns, uint32_t kind);
 
 /* Is it there, taken and not forgotten? */
 bool symbolizer__has_stack(const struct symbolizer *symbolizer, uint64_t id);
 
 /*
- * Share out what is known in sum only: by kind, since the beginning. Of what there was no sample yet, there may
- * still be one, unless it is the `last` time.
+ * Share out what is known in sum only: by kind, since the beginning. Of what there was no sample yet, there
+ * may still be one, unless it is the `last` time.
  */
 void symbolizer__settle(struct symbolizer *symbolizer, const uint64_t exact_ns[ESTIMATE_KINDS], bool last);
 
@@ -177,8 +180,8 @@ void symbolizer__forget(struct symbolizer *symbolizer, const struct process *onl
 /* ... those of all processes that are over. */
 void symbolizer__forget_over(struct symbolizer *symbolizer);
 /*
- * Is the profile near to its bounds? If nobody wants it as a whole, it can begin anew, with its strings, when all has
- * been settled and forgotten, the processes' lines and code objects as well. 0 or -ENOMEM.
+ * Is the profile near to its bounds? If nobody wants it as a whole, it can begin anew, with its strings, when
+ * all has been settled and forgotten, the processes' lines and code objects as well. 0 or -ENOMEM.
  */
 bool symbolizer__is_profile_full(const struct symbolizer *symbolizer);
 int symbolizer__renew(struct symbolizer *symbolizer);

@@ -52,7 +52,8 @@ static uint32_t frame_of(struct symbolizer *symbolizer, struct process *process,
 uint32_t symbolize_frame_at(struct symbolizer *symbolizer, struct process *process, uint32_t code_index,
 			 uint64_t instr, bool approximate)
 {
-	int64_t lasti = code_cache__lasti(&process->codes, &process->target, code_index, instr, process->attached);
+	int64_t lasti =
+		code_cache__lasti(&process->codes, &process->target, code_index, instr, process->attached);
 
 	return frame_of(symbolizer, process, code_index, lasti, approximate);
 }
@@ -91,8 +92,9 @@ uint32_t symbolize_raw_frame(struct symbolizer *symbolizer, struct process *proc
 	if (state != PY_CODE_OK)
 		return is_over(process) ? symbolizer->exited : symbolizer->unreadable;
 	*code_index = index;
-	return raw->flags & PBP_FRAME_MOVED ? frame_of(symbolizer, process, index, PY_LASTI_UNKNOWN, false)
-					    : symbolize_frame_at(symbolizer, process, index, raw->instr, false);
+	return raw->flags & PBP_FRAME_MOVED
+		       ? frame_of(symbolizer, process, index, PY_LASTI_UNKNOWN, false)
+		       : symbolize_frame_at(symbolizer, process, index, raw->instr, false);
 }
 
 static int resolve_stack(struct symbolizer *symbolizer, struct stack *stack)
@@ -132,7 +134,8 @@ struct stack *symbolize_unresolved(const struct symbolizer *symbolizer, size_t n
 
 	if (number < again)
 		return &symbolizer->stacks.items[symbolizer->reread.items[number]];
-	return number - again < fresh ? &symbolizer->stacks.items[symbolizer->resolved + number - again] : NULL;
+	return number - again < fresh ? &symbolizer->stacks.items[symbolizer->resolved + number - again]
+				      : NULL;
 }
 
 /* Read all code objects of one process's new stacks in one go. */

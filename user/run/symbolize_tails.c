@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See symbolize_parts.h. Stacks deeper than the kernel side walks: the rest of one is read and checked once for
- * all samples of a batch that hang from it (py/tail.h).
+ * See symbolize_parts.h. Stacks deeper than the kernel side walks: the rest of one is read and checked once
+ * for all samples of a batch that hang from it (py/tail.h).
  */
 #include "run/symbolize_parts.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which thread of the process a thread state belongs to. CPython notes the kernel's number of a thread (from 3.11 on) as
- * its own pid namespace has it, and does not learn of a fork that passes it by (PyOS_AfterFork_Child was not called): then
- * it is the parent's, and may be that of another thread in another namespace. glibc always learns of it.
+ * Which thread of the process a thread state belongs to. CPython notes the kernel's number of a thread
+ * (from 3.11 on) as its own pid namespace has it, and does not learn of a fork that passes it by
+ * (PyOS_AfterFork_Child was not called): then it is the parent's, and may be that of another thread in
+ * another namespace. glibc always learns of it.
  */
 #pragma once
 
@@ -24,8 +25,8 @@ struct thread_ids {
 };
 
 /*
- * As the process is now. To be called after its thread states were listed: one that has no thread then has ended.
- * 0 or -errno.
+ * As the process is now. To be called after its thread states were listed: one that has no thread then has
+ * ended. 0 or -errno.
  */
 int thread_ids__read(struct thread_ids *ids, pid_t pid, const struct py_thread *threads, size_t count);
 /* Is it a thread of the process? */

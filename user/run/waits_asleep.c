@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * See waits_parts.h. A thread that sleeps from before the run until after it is put into the kernel side's map, so
- * that its return is told, and then read. If the map says afterwards that it has not come back, its stack stood
- * still.
+ * See waits_parts.h. A thread that sleeps from before the run until after it is put into the kernel side's
+ * map, so that its return is told, and then read. If the map says afterwards that it has not come back, its
+ * stack stood still.
  */
 #include "run/waits_parts.h"
 

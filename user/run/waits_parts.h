@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For run/waits*.c only: waits.c takes what the kernel side tells of waits, waits_asleep.c finds and reads those that
- * it has not seen begin, or has not walked.
+ * For run/waits*.c only: waits.c takes what the kernel side tells of waits, waits_asleep.c finds and reads
+ * those that it has not seen begin, or has not walked.
  */
 #pragma once
 
