@@ -228,6 +228,25 @@ Test(value, sets)
 	}
 }
 
+/* What is left of dicts and sets when enough of them were looked at is told as not read. */
+Test(value, no_entries_left)
+{
+	py_addr pairs[2][2], dict, found;
+
+	begin(13);
+	for (size_t i = 0; i < 2; i++) {
+		pairs[i][0] = make_str(i ? "b" : "a");
+		pairs[i][1] = make_int(i);
+	}
+	dict = make_dict(pairs, 2, 1);
+	heap.objects.entries_left = 3;
+	expect(dict, "{'a': 0, 'b': 1}");
+	expect(dict, "{'a': 0...}");
+	expect(dict, "<unreadable>");
+	cr_expect_eq(py_dict__find(&heap.objects, dict, "a", &found), -E2BIG);
+	end();
+}
+
 Test(value, classes_of_a_module)
 {
 	each_version(minor)

@@ -90,6 +90,15 @@ static int decode_old_keys(const uint8_t bytes[PY_OLD_KEYS_BYTES], struct keys *
 	return out->count > size ? -EINVAL : 0;
 }
 
+/*
+ * Entries may be many and deleted, and one dict be in many places: it is not for the target to say how long that
+ * takes.
+ */
+static bool may_look(struct py_objects *objects)
+{
+	return objects->entries_left && objects->entries_left--;
+}
+
 static int read_keys(struct py_objects *objects, py_addr keys, struct keys *out)
 {
 	uint8_t bytes[PY_OLD_KEYS_BYTES];
@@ -114,7 +123,7 @@ static int open_keys(struct py_objects *objects, py_addr keys, py_addr values, s
 		.entry_bytes = info.entry_bytes,
 		.key_at = info.key_at,
 	};
-	return !values && info.split ? -EINVAL : 0;
+	return !values && info.split ? -EINVAL : !objects->entries_left ? -E2BIG : 0;
 }
 
 int py_dict__open(struct py_objects *objects, py_addr dict, struct py_dict_iter *out)
@@ -130,7 +139,7 @@ int py_dict__open(struct py_objects *objects, py_addr dict, struct py_dict_iter 
 
 bool py_dict__next(struct py_dict_iter *iter, py_addr *key, py_addr *value)
 {
-	while (iter->next < iter->count) {
+	while (iter->next < iter->count && may_look(iter->objects)) {
 		uint64_t index = iter->next++;
 		py_addr pair[2];
 
@@ -172,7 +181,7 @@ int py_dict__find_int(struct py_objects *objects, py_addr dict, uint64_t key, py
 	uint64_t entry[3], found;
 	int err = py_dict__open(objects, dict, &iter);
 
-	for (; !err && iter.key_at && iter.next < iter.count; iter.next++) {
+	for (; !err && iter.key_at && iter.next < iter.count && may_look(objects); iter.next++) {
 		err = py_objects__read(objects, iter.entries + iter.next * iter.entry_bytes, entry,
 				       sizeof(entry));
 		if (err || entry[0] != key || !entry[1] || !entry[2] || iter.values)
@@ -187,7 +196,7 @@ int py_set__open(struct py_objects *objects, py_addr set, struct py_set_iter *ou
 {
 	const struct py_offsets *offsets = &objects->target->offsets;
 	uint64_t mask = 0;
-	int err = py_offsets__has(offsets->set_used) ? 0 : -ENOTSUP;
+	int err = !py_offsets__has(offsets->set_used) ? -ENOTSUP : !objects->entries_left ? -E2BIG : 0;
 
 	*out = (struct py_set_iter){.objects = objects};
 	err = err ?: read_word(objects, set + offsets->set_used, &out->used) ?:
@@ -201,7 +210,7 @@ int py_set__open(struct py_objects *objects, py_addr set, struct py_set_iter *ou
 
 bool py_set__next(struct py_set_iter *iter, py_addr *key)
 {
-	while (iter->next < iter->slots) {
+	while (iter->next < iter->slots && may_look(iter->objects)) {
 		uint64_t slot[2]; /* {key, hash}; a deleted one has hash -1 */
 
 		if (py_objects__read(iter->objects, iter->table + 16 * iter->next++, slot, sizeof(slot)))

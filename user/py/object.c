@@ -33,7 +33,7 @@
 
 void py_objects__init(struct py_objects *objects, struct py_target *target)
 {
-	*objects = (struct py_objects){.target = target};
+	*objects = (struct py_objects){.target = target, .entries_left = UINT64_MAX};
 }
 
 void py_objects__free(struct py_objects *objects)

@@ -56,6 +56,7 @@ struct py_objects {
 	VEC(struct py_type) types;
 	struct hmap type_index;
 	bool naming; /* a type's module is being looked up */
+	uint64_t entries_left; /* of dicts and sets that may be looked at; then none of them can be read */
 };
 
 void py_objects__init(struct py_objects *objects, struct py_target *target);

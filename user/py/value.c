@@ -227,6 +227,13 @@ static void add_sequence(struct describer *describer, py_addr object, enum py_ki
 		buf__addf(describer->out, " (%" PRIu64 " items)", count);
 }
 
+/* There may be more items, which nobody has looked for. */
+static void add_unseen(struct describer *describer)
+{
+	if (!describer->objects->entries_left)
+		buf__adds(describer->out, "...");
+}
+
 static void add_dict(struct describer *describer, py_addr object)
 {
 	struct py_dict_iter iter;
@@ -242,6 +249,7 @@ static void add_dict(struct describer *describer, py_addr object)
 		buf__adds(describer->out, ": ");
 		describe(describer, value);
 	}
+	add_unseen(describer);
 	buf__addc(describer->out, '}');
 }
 
@@ -261,6 +269,7 @@ static void add_set(struct describer *describer, py_addr object, bool frozen)
 	buf__adds(describer->out, frozen ? "frozenset({" : "{");
 	for (uint64_t i = 0; i < iter.used && py_set__next(&iter, &key) && begin_item(describer, i); i++)
 		describe(describer, key);
+	add_unseen(describer);
 	buf__adds(describer->out, frozen ? "})" : "}");
 	if (iter.used > ITEMS_MAX)
 		buf__addf(describer->out, " (%" PRIu64 " items)", iter.used);

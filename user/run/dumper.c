@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define READINGS_MAX 20
+#define ENTRIES_MAX  20000000 /* of dicts and sets: some seconds */
 
 /* --- what is told when it fails --- */
 
@@ -126,6 +127,7 @@ static enum session_error read_process(struct dumper *dumper)
 	if (unwinder__init(&dumper->unwinder, &dumper->process.target))
 		return fail(pid, SESSION_FAILED, "its thread states are larger than supported");
 	py_objects__init(&dumper->objects, &dumper->process.target);
+	dumper->objects.entries_left = ENTRIES_MAX;
 	py_locals__init(&dumper->locals, &dumper->objects, dumper->out->strings);
 	dumper->out->locals_known = py_locals__are_known(&dumper->objects);
 	err = read_until_agreed(dumper) ?: dumper_hand_over(dumper);

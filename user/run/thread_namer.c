@@ -32,6 +32,7 @@ void thread_namer__init(struct thread_namer *namer, struct strtab *strings,
 {
 	*namer = (struct thread_namer){.strings = strings,
 				       .filter = filter && thread_filter__is_set(filter) ? filter : NULL};
+	py_objects__init(&namer->objects, NULL); /* see look_into */
 }
 
 void thread_namer__begin(struct thread_namer *namer)
