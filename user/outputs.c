@@ -55,6 +55,12 @@ static void close_one(struct outputs *outputs, size_t i)
 		output__close(&outputs->items[i]);
 }
 
+static const char *reason(int err)
+{
+	return err == -ENOTSUP ? "it is no text, and a terminal shows nothing else: name a file, or pipe it on"
+			       : strerror(-err);
+}
+
 static int open_one(struct outputs *outputs, const struct name_facts *facts)
 {
 	size_t i = outputs->open;
@@ -70,7 +76,7 @@ static int open_one(struct outputs *outputs, const struct name_facts *facts)
 		      ? replay__open(&outputs->replays[i], name, wanted->writer, outputs->options->group)
 		      : output__open(&outputs->items[i], name, wanted->writer);
 	if (err)
-		log_err("cannot write %s: %s", log_shown(name), strerror(-err));
+		log_err("cannot write %s: %s", log_shown(name), reason(err));
 	else if (outputs__have(outputs, output_of(outputs, i)))
 		err = -EEXIST;
 	if (err == -EEXIST)

@@ -165,6 +165,23 @@ LIVE_TEST(outputs, full_device)
 	}
 }
 
+LIVE_TEST(outputs, binary_on_a_terminal)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	struct run *run;
+
+	check(master >= 0 && !grantpt(master) && !unlockpt(master), "no terminal");
+	run = profiler__finish(
+		child__start(&(struct child_config){
+			.argv = (const char *const[]){profiler_path(), "-p", "1", "-o", "-", "--format",
+						      "pprof", NULL},
+			.out = ptsname(master)}),
+		NULL);
+	check(run->code == FAILED && strstr(run->err, "a terminal shows nothing else"), "exit code %d: %s",
+	      run->code, run->err);
+	close(master);
+}
+
 /* A file system of 64 KiB; a profile that is larger. The one that was there before stays as it was. */
 LIVE_TEST(outputs, full_disk)
 {
