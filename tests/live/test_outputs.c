@@ -142,13 +142,15 @@ LIVE_TEST(outputs, full_device)
 	struct run *run;
 
 	start_spin();
-	run = profiler_run("-p", pid_text, "-d", "0.3", "-q", "-o", "/dev/full", "--format", "collapsed");
+	run = profiler_run("-p", pid_text, "-d", "0.3", "-r", "999", "-q", "-o", "/dev/full", "--format",
+			   "collapsed");
 	check(run->code == FAILED, "exit code %d", run->code);
 	check(strstr(run->err, "/dev/full") && strstr(run->err, "No space"), "it does not say so: %s",
 	      run->err);
 	run = profiler__finish(
 		child__start(&(struct child_config){
-			.argv = (const char *const[]){profiler_path(), "-p", pid_text, "-d", "0.3", NULL},
+			.argv = (const char *const[]){profiler_path(), "-p", pid_text, "-d", "0.3", "-r",
+						      "999", NULL},
 			.out = "/dev/full"}),
 		NULL);
 	check(run->code == FAILED && strstr(run->err, "No space"), "stdout: exit code %d: %s", run->code,
