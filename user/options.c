@@ -416,4 +416,6 @@ void options__free(struct options *options)
 	vec__free(&options->session.containers);
 	vec__free(&options->outputs);
 	vec__free(&options->reading.files);
+	vec__free(&options->reading.threads);
+	vec__free(&options->reading.functions);
 }

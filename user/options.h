@@ -44,7 +44,7 @@ struct report_time {
 struct report_options {
 	VEC(const char *) files; /* borrowed from argv */
 	struct report_time from, to;
-	struct record_filter filter; /* but for the two */
+	VEC(const char *) threads, functions; /* borrowed; processes are those of the session */
 	bool apart_is_set, merged, adds_threads;
 	struct record_apart apart;
 };

@@ -8,8 +8,6 @@
 #include "options_values.h"
 
 #include <getopt.h>
-#include <limits.h>
-#include <stdint.h>
 #include <string.h>
 
 enum {
@@ -73,7 +71,6 @@ static int take_time(const char *option, const char *value, struct report_time *
 static int take_option(struct options *options, int option, const char *value, const struct writer **format)
 {
 	struct report_options *reading = &options->reading;
-	long number;
 
 	switch (option) {
 	case OPTION_FROM:
@@ -81,16 +78,13 @@ static int take_option(struct options *options, int option, const char *value, c
 	case OPTION_TO:
 		return take_time("--to", value, &reading->to);
 	case 'p':
-		if (parse_number(value, 1, INT_MAX, &number))
-			return bad_value("-p", value, "a process id");
-		reading->filter.pid = (uint32_t)number;
-		return 0;
+		return parse_pids(options, value) ? bad_value("-p", value, "a process id, or several with commas") : 0;
 	case OPTION_THREAD:
-		reading->filter.thread = value;
-		return *value ? 0 : bad_value("--thread", value, "a name, a pattern, or an id");
+		return *value ? vec__push(&reading->threads, value)
+			      : bad_value("--thread", value, "a name, a pattern, or an id");
 	case OPTION_FUNCTION:
-		reading->filter.function = value;
-		return *value ? 0 : bad_value("--function", value, "a name or a pattern");
+		return *value ? vec__push(&reading->functions, value)
+			      : bad_value("--function", value, "a name or a pattern");
 	case OPTION_BY:
 		return take_by(options, value);
 	case 't':

@@ -167,32 +167,14 @@ static void add_head(const struct reading *reading, struct buf *out)
 	buf__adds(out, ")\n");
 }
 
-static bool is_part(const struct record_filter *filter)
-{
-	return filter->has_from || filter->has_to || filter->pid || filter->thread || filter->function;
-}
-
 static void add_part(const struct reading *reading, struct buf *out)
 {
 	const struct record_filter *filter = &reading->sum.filter;
 
-	if (!is_part(filter))
+	if (!record_filter__is_set(filter))
 		return;
 	buf__addf(out, "  part       of %" PRIu64 " samples:", reading->sum.all_samples);
-	if (filter->has_from)
-		buf__addf(out, " from %.3f s", (double)filter->from_ns / 1e9);
-	if (filter->has_to)
-		buf__addf(out, " to %.3f s", (double)filter->to_ns / 1e9);
-	if (filter->pid)
-		buf__addf(out, " of process %" PRIu32, filter->pid);
-	if (filter->thread) {
-		buf__adds(out, " of thread ");
-		add_text(out, filter->thread);
-	}
-	if (filter->function) {
-		buf__adds(out, " with ");
-		add_text(out, filter->function);
-	}
+	record_filter__tell(filter, out);
 	buf__adds(out, "\n");
 }
 
@@ -211,7 +193,7 @@ static void add_samples(const struct reading *reading, struct buf *out)
 		  "  samples    %" PRIu64 " taken, %" PRIu64 " lost%s, %" PRIu64 " truncated, %" PRIu64
 		  " unverified",
 		  profile->samples, account->lost,
-		  is_part(&reading->sum.filter) && account->lost ? " (of all)" : "", account->truncated,
+		  record_filter__is_set(&reading->sum.filter) && account->lost ? " (of all)" : "", account->truncated,
 		  account->unverified);
 	add_count(out, account->code_freed, "with code freed before it was read");
 	add_count(out, account->exited, "of processes that ended before all was read");
@@ -295,7 +277,7 @@ static int finish(struct reading *reading)
 	if (!profile->samples && !profile__total(profile)) {
 		print_account(reading);
 		log_err("no samples%s",
-			is_part(&reading->sum.filter) ? " in that part of the recording" : "");
+			record_filter__is_set(&reading->sum.filter) ? " in that part of the recording" : "");
 		return EXIT_FAILED;
 	}
 	failed |= outputs__write(&reading->outputs, profile, false) != 0;
@@ -319,7 +301,12 @@ int report_command__run(const struct options *options)
 	err = record_sum__init(&reading.sum) ?: outputs__open(&reading.outputs, options, &facts);
 	for (size_t i = 0; i < wanted->files.len && !err; i++)
 		err = outputs__replace(&reading.outputs, wanted->files.items[i]) ? -EEXIST : 0;
-	reading.sum.filter = wanted->filter;
+	reading.sum.filter = (struct record_filter){.pids = options->session.pids.items,
+						    .pid_count = options->session.pids.len,
+						    .threads = wanted->threads.items,
+						    .thread_count = wanted->threads.len,
+						    .functions = wanted->functions.items,
+						    .function_count = wanted->functions.len};
 	reading.sum.apart_is_set = wanted->apart_is_set;
 	reading.sum.apart = wanted->apart;
 	reading.sum.adds_threads = wanted->adds_threads;

@@ -550,10 +550,10 @@ Test(options, report)
 	cr_expect(options.outputs.len == 2 && options.quiet && options.rows == 3);
 	expect_good("report x.pbp -o - --format jsonl");
 	cr_expect(options.quiet && options.outputs.items[0].writer == &jsonl_writer);
-	expect_good("report x.pbp -p 12 --thread pool-* --function Box.go");
-	cr_expect_eq(reading->filter.pid, 12);
-	cr_expect_str_eq(reading->filter.thread, "pool-*");
-	cr_expect_str_eq(reading->filter.function, "Box.go");
+	expect_good("report x.pbp -p 12,13 -p 14 --thread pool-* --function Box.go --thread 7 --function stop");
+	cr_expect(options.session.pids.len == 3 && options.session.pids.items[2] == 14);
+	cr_expect(reading->threads.len == 2 && !strcmp(reading->threads.items[0], "pool-*"));
+	cr_expect(reading->functions.len == 2 && !strcmp(reading->functions.items[1], "stop"));
 	expect_good("report x.pbp --by function --by process --by thread");
 	cr_expect(options.group == GROUP_FUNCTION && reading->apart_is_set && reading->apart.processes &&
 		  reading->apart.threads && !reading->apart.containers);

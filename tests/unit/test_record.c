@@ -268,22 +268,29 @@ Test(record, told_apart)
 			 "process 20 (two);thread 20 (main);main (a.py:7);Box.rest (b.py:70) 1\n");
 }
 
+#define LIST(type, ...) (const type[]){__VA_ARGS__}
+#define LENGTH(type, ...) (sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
+#define OF_PIDS(...)	  .pids = LIST(pid_t, __VA_ARGS__), .pid_count = LENGTH(pid_t, __VA_ARGS__)
+#define OF_THREADS(...)	  .threads = LIST(char *const, __VA_ARGS__), .thread_count = LENGTH(char *const, __VA_ARGS__)
+#define WITH(...)	  .functions = LIST(char *const, __VA_ARGS__), .function_count = LENGTH(char *const, __VA_ARGS__)
+
 Test(record, in_part)
 {
-	static const struct {
+	const struct {
 		struct record_filter filter;
 		const char *want;
 	} cases[] = {
 		{{.has_from = true, .from_ns = 15 * PERIOD / 10, .has_to = true, .to_ns = 25 * PERIOD / 10},
 		 "main (a.py:7);work (b.py:70) 1\npool (a.py:7);work (b.py:70) 1\n"},
-		{{.pid = 20}, "main (a.py:7);Box.rest (b.py:70) 1\n"},
-		{{.thread = "pool-*"}, "pool (a.py:7);work (b.py:70) 2\n"},
-		{{.thread = "11"}, "pool (a.py:7);work (b.py:70) 2\n"},
-		{{.thread = "1"}, ""},
-		{{.function = "main", .pid = 10}, "main (a.py:7) 1\nmain (a.py:7);work (b.py:70) 1\n"},
-		{{.function = "rest"}, "main (a.py:7);Box.rest (b.py:70) 1\n"},
-		{{.function = "Box.*"}, "main (a.py:7);Box.rest (b.py:70) 1\n"},
-		{{.function = "es"}, ""},
+		{{OF_PIDS(20)}, "main (a.py:7);Box.rest (b.py:70) 1\n"},
+		{{OF_THREADS("pool-*")}, "pool (a.py:7);work (b.py:70) 2\n"},
+		{{OF_THREADS("nobody", "11")}, "pool (a.py:7);work (b.py:70) 2\n"},
+		{{OF_THREADS("1")}, ""},
+		{{WITH("main"), OF_PIDS(10)}, "main (a.py:7) 1\nmain (a.py:7);work (b.py:70) 1\n"},
+		{{WITH("rest")}, "main (a.py:7);Box.rest (b.py:70) 1\n"},
+		{{WITH("Box.*", "pool"), OF_PIDS(30, 10, 20)},
+		 "main (a.py:7);Box.rest (b.py:70) 1\npool (a.py:7);work (b.py:70) 2\n"},
+		{{WITH("es")}, ""},
 	};
 
 	record_some();
@@ -292,6 +299,31 @@ Test(record, in_part)
 		sum.filter = cases[i].filter;
 		cr_assert_eq(add(file.len), 0);
 		cr_expect_str_eq(summed(), cases[i].want, "%zu: %s", i, sorted(&sum.profile));
+	}
+}
+
+/* A part tells of the processes that are in it. */
+Test(record, processes_of_a_part)
+{
+	const struct {
+		struct record_filter filter;
+		uint64_t processes;
+		const char *command;
+	} cases[] = {
+		{{.has_from = true}, 2, "python3 app.py"},
+		{{OF_PIDS(20)}, 1, "two"},
+		{{OF_THREADS("pool-*")}, 1, "one"},
+		{{WITH("nothing")}, 0, "python3 app.py"},
+	};
+
+	record_some();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		reopen_sum();
+		sum.filter = cases[i].filter;
+		cr_assert_eq(add(file.len), 0);
+		record_sum__finish(&sum);
+		cr_expect_eq(sum.profile.account.processes, cases[i].processes, "%zu", i);
+		cr_expect_str_eq(sum.profile.command, cases[i].command, "%zu", i);
 	}
 }
 
@@ -719,6 +751,7 @@ Test(record, rotated)
 		cr_expect_null(fault);
 		record_sum__finish(&sum);
 		cr_expect_eq(sum.profile.start_realtime_ns, profile.start_realtime_ns + i * 2 * PERIOD);
+		cr_expect_str_eq(sum.profile.account.end, i + 1 < files_begun ? "the next file goes on" : "duration over");
 		samples += sum.profile.samples;
 		lost += sum.profile.account.lost;
 	}
@@ -788,7 +821,7 @@ Test(record, paths_without_end)
 	}
 	chunk_writer__add(&writer, RECORD_CHUNK_END, "\x02", 1);
 	cr_assert_eq(writer.out.err, 0);
-	sum.filter.function = "[ab]";
+	sum.filter = (struct record_filter){WITH("[ab]")};
 	cr_assert_eq(record_sum__add(&sum, fd_with(writer.out.data, writer.out.len), &fault), 0);
 	cr_expect_null(fault, "%s", fault);
 	cr_expect(!sum.cut_off);

@@ -68,6 +68,8 @@ static void add_side(struct buf *out, const struct diff_side *side, const char *
 	buf__addf(out, " in %.1f s", (double)profile->duration_ns / 1e9);
 	if (profile->account.cpu_ns)
 		buf__addf(out, ", %.3f s of CPU time", (double)profile->account.cpu_ns / 1e9);
+	if (profile->account.lost)
+		buf__addf(out, "; %" PRIu64 " lost, which are not in it", profile->account.lost);
 	buf__addc(out, '\n');
 }
 

@@ -5,15 +5,17 @@
  */
 #include "out/record_sum.h"
 
-#include "base/pattern.h"
 #include "base/util.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES_MAX (1u << 22)
-#define TOTAL_MAX (1ull << 62)
+#define NODES_MAX     (1u << 22)
+#define TOTAL_MAX     (1ull << 62)
+#define PROCESSES_MAX (1u << 20) /* that are counted */
+
+enum { SHOWN_NOT, SHOWN, SHOWN_NOTED };
 
 /* The file that is being added. */
 struct record_sum_file {
@@ -21,7 +23,7 @@ struct record_sum_file {
 	int64_t since_ns; /* its start, since that of the first one */
 	VEC(uint32_t)
 	roots; /* by thread: node of the profile that its stacks hang from; TRIE_FULL: not made yet */
-	VEC(uint8_t) shown;  /* by thread: is it asked for? */
+	VEC(uint8_t) shown;  /* by thread: is it asked for? SHOWN_NOTED: and its process is known */
 	VEC(uint8_t) frames; /* by frame: is it the function that is asked for? */
 	VEC(uint8_t) stacks; /* by node of reader->stacks: has it that function on it? */
 	struct hmap nodes;   /* root << 32 | node of reader->stacks -> node of the profile */
@@ -79,23 +81,10 @@ static uint32_t make_root(struct record_sum *sum, const struct record_thread *th
 
 /* --- what is shown --- */
 
-static bool is_tid(const char *text, uint32_t tid)
-{
-	char *end;
-	unsigned long number = strtoul(text, &end, 10);
-
-	return *text >= '0' && *text <= '9' && !*end && number == tid;
-}
-
 static bool shows_thread(const struct record_sum *sum, const struct record_thread *thread)
 {
-	const struct record_filter *filter = &sum->filter;
-	const struct record_process *process = &sum->file->reader->processes.items[thread->process];
-
-	if (filter->pid && process->pid != filter->pid)
-		return false;
-	return !filter->thread || is_tid(filter->thread, thread->tid) ||
-	       pattern__matches(filter->thread, strtab__get(sum->profile.strings, thread->name));
+	return record_filter__has_thread(&sum->filter, sum->file->reader->processes.items[thread->process].pid,
+					 thread->tid, strtab__get(sum->profile.strings, thread->name));
 }
 
 /* The nodes and threads of the reader are others now. */
@@ -126,10 +115,7 @@ static int look_at_threads(struct record_sum *sum)
 
 static bool is_function(const struct record_sum *sum, const struct frame *frame)
 {
-	const char *name = strtab__get(sum->profile.strings, frame->function), *last = strrchr(name, '.');
-
-	return pattern__matches(sum->filter.function, name) ||
-	       (last && pattern__matches(sum->filter.function, last + 1));
+	return record_filter__has_function(&sum->filter, strtab__get(sum->profile.strings, frame->function));
 }
 
 /* The same of stacks: a path has what the path that it goes on from has. */
@@ -140,7 +126,7 @@ static int look_at_stacks(struct record_sum *sum)
 	const struct frame_table *frames = &sum->profile.frames;
 	int err = 0;
 
-	if (!sum->filter.function)
+	if (!sum->filter.function_count)
 		return 0;
 	for (size_t i = file->frames.len; i < frames->frames.len && !err; i++)
 		err = vec__push(&file->frames, is_function(sum, frame_table__get(frames, (uint32_t)i)));
@@ -155,15 +141,10 @@ static int look_at_stacks(struct record_sum *sum)
 
 static bool is_shown(const struct record_sum *sum, const struct record_sample *sample)
 {
-	const struct record_filter *filter = &sum->filter;
-
-	if (sample->thread == RECORD_NONE) {
-		if (filter->pid || filter->thread)
-			return false;
-	} else if (!sum->file->shown.items[sample->thread]) {
+	if (sample->thread == RECORD_NONE ? record_filter__asks_thread(&sum->filter)
+					  : !sum->file->shown.items[sample->thread])
 		return false;
-	}
-	return !filter->function || sum->file->stacks.items[sample->node];
+	return !sum->filter.function_count || sum->file->stacks.items[sample->node];
 }
 
 /* Of a wait, the part that lies in the span that is shown. False: none, or the sample does not. */
@@ -287,6 +268,23 @@ static void pass_on(struct record_sum *sum, const struct record_sample *sample, 
 		sink->take(sink, &out);
 }
 
+/* Of a part it is counted which processes are in it. */
+static int note_process(struct record_sum *sum, uint32_t thread)
+{
+	const struct record_reader *reader = sum->file->reader;
+	const struct record_process *process;
+
+	if (thread == RECORD_NONE || sum->pids.len >= PROCESSES_MAX) {
+		sum->has_unknown = true;
+		return 0;
+	}
+	if (sum->file->shown.items[thread] == SHOWN_NOTED)
+		return 0;
+	sum->file->shown.items[thread] = SHOWN_NOTED;
+	process = &reader->processes.items[reader->threads.items[thread].process];
+	return hmap__set(&sum->pids, process->pid, process->command);
+}
+
 static int add_sample(struct record_sum *sum, struct record_sample *sample)
 {
 	uint32_t root = TRIE_ROOT, node;
@@ -303,6 +301,9 @@ static int add_sample(struct record_sum *sum, struct record_sample *sample)
 	sum->last_ns = max_u64(sum->last_ns, sample->time_ns > 0 ? (uint64_t)sample->time_ns : 0);
 	if (!is_shown(sum, sample) || !cut(sum, sample))
 		return 0;
+	err = note_process(sum, sample->thread);
+	if (err)
+		return err;
 	if (sample->thread != RECORD_NONE)
 		root = sum->file->roots.items[sample->thread];
 	/* Of one file it cannot be more. */
@@ -417,12 +418,23 @@ int record_sum__add(struct record_sum *sum, int fd, const char **fault)
 	return err;
 }
 
+/* A command is that of the first process, or of the only one in the part. */
+static void take_processes(struct record_sum *sum)
+{
+	const struct hmap_slot *slot;
+	size_t at = 0;
+
+	sum->profile.account.processes = sum->pids.len;
+	slot = sum->pids.len == 1 ? hmap__next(&sum->pids, &at) : NULL;
+	if (slot)
+		sum->profile.command = strtab__get(sum->profile.strings, (uint32_t)slot->value);
+}
+
 void record_sum__finish(struct record_sum *sum)
 {
 	const struct record_filter *filter = &sum->filter;
 	struct profile *profile = &sum->profile;
-	bool is_part =
-		filter->has_from || filter->has_to || filter->pid || filter->thread || filter->function;
+	bool is_part = record_filter__is_set(filter);
 	/* Some of a run are taken while it ends. */
 	uint64_t to_ns = sum->cut_off || !sum->end_ns ? max_u64(sum->end_ns, sum->last_ns) : sum->end_ns;
 	uint64_t from_ns = min_u64(begin_of_part(sum), to_ns);
@@ -451,12 +463,16 @@ void record_sum__finish(struct record_sum *sum)
 	profile->start_realtime_ns = sum->first_start_ns + from_ns;
 	profile->duration_ns = to_ns - from_ns;
 	profile->command = sum->command;
+	if (is_part && !sum->has_unknown)
+		take_processes(sum);
 	profile->period_ns = sum->period_ns;
 	profile->unit = sum->unit;
 }
 
 void record_sum__free(struct record_sum *sum)
 {
-	if (sum)
-		profile__free(&sum->profile);
+	if (!sum)
+		return;
+	hmap__free(&sum->pids);
+	profile__free(&sum->profile);
 }

@@ -9,20 +9,11 @@
 #include "agg/sink.h"
 #include "base/hmap.h"
 #include "base/vec.h"
+#include "out/record_filter.h"
 #include "out/record_reader.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-/* What is left out is left out of the profile; what is not set is all. */
-struct record_filter {
-	bool has_from, has_to;
-	int64_t from_ns, to_ns; /* since the start of the first file; `to` is not in it */
-	uint32_t pid;		/* 0: any */
-	const char *thread;	/* a tid, or a pattern of a shell that the name is; NULL: any */
-	const char *function;	/* ... that a function on the stack is, or the last part of its name is; NULL:
-				   any */
-};
 
 struct record_sum {
 	struct profile profile; /* of what is shown */
@@ -43,6 +34,8 @@ struct record_sum {
 	uint64_t on_cpu, attached, collecting, raising, in_kernel; /* of what is shown */
 	/* private */
 	struct account read, shown; /* what the files say; counts of what is shown */
+	struct hmap pids;	    /* of what is shown -> string: the command that was seen last */
+	bool has_unknown;	    /* ... or there are samples of no known process, or too many */
 	uint64_t first_start_ns;    /* since 1970 */
 	uint64_t end_ns, last_ns;   /* since then: of the files, of the last sample */
 	uint64_t parts; /* of files, in which a thread has one index; so many have begun */

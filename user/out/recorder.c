@@ -313,7 +313,7 @@ static void settle(struct sink *sink, const uint64_t extra_ns[ESTIMATE_KINDS],
 
 /* --- files --- */
 
-static void end_file(struct recorder *recorder)
+static void end_file(struct recorder *recorder, const char *end)
 {
 	struct buf buf = {0};
 
@@ -324,7 +324,7 @@ static void end_file(struct recorder *recorder)
 	add_pending(recorder, NULL, NULL);
 	add_account(recorder, true);
 	add_late_meta(recorder, &buf);
-	add_pair(&buf, "end", recorder->config.profile->account.end);
+	add_pair(&buf, "end", end);
 	recorder_add_chunk(recorder, RECORD_CHUNK_META, &buf);
 	protobuf__varint(&buf, recorder->samples);
 	recorder_add_chunk(recorder, RECORD_CHUNK_END, &buf);
@@ -335,7 +335,7 @@ static void end_file(struct recorder *recorder)
 int recorder__end(struct recorder *recorder)
 {
 	if (!recorder->over && (recorder->prepared || !recorder->follows))
-		end_file(recorder);
+		end_file(recorder, recorder->config.profile->account.end);
 	recorder->over = true;
 	return recorder->err;
 }
@@ -345,7 +345,7 @@ static void begin_next(struct recorder *recorder)
 {
 	const struct profile *profile = recorder->config.profile;
 
-	end_file(recorder);
+	end_file(recorder, "the next file goes on");
 	if (!recorder->err)
 		recorder_fail(recorder, recorder->config.next(recorder->config.context));
 	chunk_writer__restart(&recorder->chunks);

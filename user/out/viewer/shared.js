@@ -44,10 +44,11 @@ class Figures {
 		return `${seconds.toLocaleString("en", {maximumFractionDigits: 3})} s`;
 	}
 
-	/* "12.5 % (61 samples, 0.616 s)" */
+	/* "12.5 % (61 samples, 0.616 s)"; what is not counted in samples is time only. */
 	weight(weight) {
 		const count = counted(Math.round(weight / this.unit.weight), this.unit.name);
-		return `${this.share(weight)} (${count}, ${this.time(weight)})`;
+		const counts = this.unit.name === "samples" ? `${count}, ` : "";
+		return `${this.share(weight)} (${counts}${this.time(weight)})`;
 	}
 
 	share(weight) {
@@ -164,6 +165,9 @@ function describeDiff(figures) {
 	for (const [name, word] of [["engine", "engine"], ["rate_hz", "rate"], ["version", "version"]])
 		if (base.metadata[name] !== now.metadata[name])
 			notes.push(`They differ in ${word}: ${base.metadata[name] ?? "not known"}, ${now.metadata[name] ?? "not known"}.`);
+	for (const [side, word] of [[base, "base"], [now, "new"]])
+		if (side.metadata.lost)
+			notes.push(`Not shown of ${word}, as lost: ${counted(side.metadata.lost, "samples")}.`);
 	$("notes").textContent = notes.join(" ");
 	$("notes").hidden = !notes.length;
 	listMetadata(base.metadata, "base: ");
