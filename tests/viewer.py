@@ -255,10 +255,22 @@ def test_waits(browser):
             near = name in fills and all(abs(a - b) <= 1 for a, b in zip(color, fills[name]))
             check(near, "legend:", name, color, "and not", fills.get(name))
         equal("legend", view.text("reasons").count("sleep"), 1)
+        check(re.search(r"total 100[.]0 % \([\d.,]+ s\);", view.text("status")), "time", view.text("status"))
         view.picture("waits-dark" if dark else "waits-light")
         view.choose("color", "self")
         equal("legend of self time", view.page.run("document.getElementById('reasons').hidden"), True)
         view.check_quiet()
+    view.choose("color", "module")
+    view.press("flipped")
+    view.page.call("Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}])
+    boxes, (pressed, other) = view.page.run(
+        """(fill => [[...document.querySelectorAll("#reasons i")].map(fill),
+        ["flipped", "inverted"].map(name => fill(document.getElementById(name)))])
+        (element => getComputedStyle(element).backgroundColor)"""
+    )
+    check(len(set(boxes)) > 5, "a legend in the reader's colours:", boxes)
+    check(pressed != other, "a pressed button in the reader's colours:", pressed)
+    view.page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     view.check_paper("tables", "functions-body")
     view = View(browser, "shop")
     equal("legend without reasons", view.page.run("document.getElementById('reasons').hidden"), True)
@@ -387,6 +399,15 @@ def test_small(browser):
             check(view.box()[2] > 0.9 * width, "the graph has", view.box()[2], "of", width)
             view.picture("%s-%d" % (name, width))
             view.check_quiet()
+    view = View(browser, "shop", width=800, height=360, touch=True)
+    check(view.box()[3] > 0.7 * 360, "on its side, the graph has", view.box()[3])
+    equal(
+        "what stays over it", view.page.run("getComputedStyle(document.querySelector('footer')).position"), "static"
+    )
+    check(
+        "pinch-zoom" in view.page.run("getComputedStyle(document.getElementById('canvas')).touchAction"), "no zoom by touch"
+    )
+    view.picture("low")
     view = View(browser, "shop", width=360, height=640, touch=True)
     view.page.run("document.getElementById('graph').scrollIntoView()")
     view.page.settle()

@@ -157,6 +157,7 @@ def test_diff(browser):
     check(view.text("title").endswith("shop.pbp → " + os.path.join(View.folder, "changed.pbp")), view.text("title"))
     summary = view.text("summary")
     check("base: python3 shop.py · 100 samples · in 1.5 s · 673 ms a second\nnew: " in summary, "summary", summary)
+    check("Not shown of base, as lost: 3 samples." in view.text("notes"), "notes", view.text("notes"))
     rows = view.rows("functions-body")
     equal("first row", rows[0], ["+22.0", "+22.0", "cached/srv/shop/cache.py:2"])
     changes = {row[2].split("/")[0]: row[:2] for row in rows}
