@@ -144,7 +144,7 @@ static void add_head(const struct reading *reading, struct buf *out)
 		buf__addf(out, "%" PRIu64 " sample%s", profile->samples, plural(profile->samples));
 	buf__adds(out, " of ");
 	if (profile->account.processes == 1 && profile->command && *profile->command)
-		add_text(out, profile->command);
+		buf__adds(out, profile->command); /* escaped by who records, or made harmless by who reads */
 	else
 		buf__addf(out, "%" PRIu64 " process%s", profile->account.processes,
 			  profile->account.processes == 1 ? "" : "es");

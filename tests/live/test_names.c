@@ -51,6 +51,28 @@ EACH_PYTHON(names, file_that_is_no_utf8)
 	check(file && !strcmp(file, "/b\\xffd.py"), "the file is called %s", file);
 }
 
+/* The same byte in the command line, which stands above stacks; of a recording, too. */
+LIVE_TEST(names, command_that_is_no_utf8)
+{
+	struct target *target = start(pick("3.15", "debian"), "spin.py", .rename = "b\377d.py");
+	const char *folder = scratch_folder("");
+	char pid[16], path[CHILD_PATH], recording[CHILD_PATH];
+	struct run *run;
+
+	snprintf(pid, sizeof(pid), "%d", target->pid);
+	snprintf(path, sizeof(path), "%s/x.collapsed", folder);
+	snprintf(recording, sizeof(recording), "%s/x.pbp", folder);
+	run = profiler_run("-p", pid, "-d", "0.3", "-r", "499", "-q", "--by", "process", "-o", path, "-o", recording);
+	check(run->code == 0, "exit code %d: %s", run->code, run->err);
+	for (int i = 0; i < 2; i++) {
+		const char *text = read_text(path);
+
+		check(!strncmp(text, "process ", 8) && strstr(text, "/b\\xffd.py);<module>"), "%d: %.200s", i, text);
+		run = profiler_run("report", recording, "-p", pid, "-q", "-o", path);
+		check(run->code == 0 && strstr(run->err, "/b\\xffd.py in "), "exit code %d: %s", run->code, run->err);
+	}
+}
+
 /* Before 3.10 a table says where other lines begin, and without one all is on the first. */
 EACH_PYTHON(names, without_a_line_table)
 {

@@ -29,7 +29,7 @@ static const char *fault;
 
 static const struct sink_process processes[2] = {
 	{.key = 1, .pid = 10, .command = "one", .root = "process 10 (one)", .container = ""},
-	{.key = 2, .pid = 20, .command = "two", .root = "process 20 (two)", .container = "container web"},
+	{.key = 2, .pid = 20, .command = "two\xff", .root = "process 20 (two)", .container = "container web"},
 };
 static const struct sink_thread threads[3] = {
 	{.key = 11, .process = &processes[0], .tid = 10, .name = "main", .root = "thread 10 (main)"},
@@ -311,7 +311,7 @@ Test(record, processes_of_a_part)
 		const char *command;
 	} cases[] = {
 		{{.has_from = true}, 2, "python3 app.py"},
-		{{OF_PIDS(20)}, 1, "two"},
+		{{OF_PIDS(20)}, 1, "two\\xff"},
 		{{OF_THREADS("pool-*")}, 1, "one"},
 		{{WITH("nothing")}, 0, "python3 app.py"},
 	};

@@ -137,6 +137,8 @@ Test(summary, rest_is_summed_up)
 
 Test(summary, long_texts_share_the_width)
 {
+	static char longest[10000];
+
 	add_stack(&profile, 1,
 		  {"Application.handle_request.<locals>.dispatch_to_controller.<locals>.wrapper",
 		   "/usr/lib/python3/dist-packages/framework/controllers/dispatch.py", 1234, 1});
@@ -151,6 +153,12 @@ Test(summary, long_texts_share_the_width)
 	format();
 	cr_assert_not_null(strstr(buf.data, "dispatch_to_controller"));
 	cr_assert_not_null(strstr(buf.data, "/usr/lib/python3/dist-packages"));
+	/* One that is longer than any line should be pushes its own place only. */
+	memset(longest, 'f', sizeof(longest) - 1);
+	add_stack(&profile, 1, {longest, "a.py", 1, 1});
+	format();
+	cr_expect_leq(strcspn(buf.data, "\n"), 150, "%.300s", buf.data);
+	cr_expect_not_null(strstr(buf.data, "f  a.py:1\n"), "no place behind it");
 }
 
 /* What one of them does not need, the other one gets. */

@@ -28,7 +28,7 @@ enum {
 	SINK_STATES = (1 << 13) - 1
 };
 
-/* Texts are valid UTF-8. What is told stays so: after an exec it is another one. */
+/* Texts may be any bytes. What is told stays so: after an exec it is another one. */
 struct sink_process {
 	uint64_t key; /* no other one has it */
 	uint32_t pid;

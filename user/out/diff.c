@@ -62,7 +62,7 @@ static void add_side(struct buf *out, const struct diff_side *side, const char *
 		buf__addf(out, ": %" PRIu64 " sample%s", profile->samples, plural(profile->samples));
 	buf__adds(out, " of ");
 	if (profile->account.processes == 1 && profile->command && *profile->command)
-		add_text(out, profile->command);
+		buf__adds(out, profile->command);
 	else
 		buf__addf(out, "%" PRIu64 " processes", profile->account.processes);
 	buf__addf(out, " in %.1f s", (double)profile->duration_ns / 1e9);

@@ -17,6 +17,7 @@
 #define WHERE_HEADING  "file:line"
 #define GAP	       2
 #define MIN_COLUMNS    12 /* of each of the two, however narrow the terminal is */
+#define COLUMNS_MAX    100 /* of the functions, where there is no terminal */
 #define ELLIPSIS       "\xe2\x80\xa6"
 
 /* Take over the bytes of buf, also when it failed, so that there is one place to free them. */
@@ -119,8 +120,8 @@ int places__fit(struct places *places, size_t width, size_t before)
 	columns = left - min_u64(left, where_need(places));
 	for (size_t i = 0; !err && i < places->count; i++)
 		err = shorten_name(&places->items[i].function, columns);
-	/* A padding is an int; longer names only push their own place to the right. */
-	places->function_columns = (int)min_u64(function_need(places), INT16_MAX);
+	/* Longer names only push their own place to the right: one of 10,000 characters does not make all rows so long. */
+	places->function_columns = (int)min_u64(function_need(places), width ? INT16_MAX : COLUMNS_MAX);
 	return err;
 }
 
@@ -132,14 +133,15 @@ void places__add_heading(const struct places *places, struct buf *out)
 void places__add(const struct places *places, size_t row, const char *color, const char *reset, struct buf *out)
 {
 	const struct place *place = &places->items[row];
+	size_t columns;
 
 	buf__adds(out, color);
 	buf__add(out, place->function.bytes, place->function.len);
 	buf__adds(out, reset);
 	if (!place->where.len)
 		return;
-	buf__addf(out, "%*s",
-		  places->function_columns - (int)min_u64(place->function.columns, INT16_MAX) + GAP, "");
+	columns = min_u64(place->function.columns, (size_t)places->function_columns);
+	buf__addf(out, "%*s", places->function_columns - (int)columns + GAP, "");
 	buf__add(out, place->where.bytes, place->where.len);
 }
 

@@ -14,8 +14,8 @@
  *
  * A varint has 7 bits a byte, least significant first, and the top bit set in all bytes but the last. A
  * signed one is folded: 0, -1, 1, -2, ... are 0, 1, 2, 3. A text is its length, a varint, and so many bytes
- * of UTF-8, without NUL; names of files may have bytes that are none. A file ends with an END chunk; one that
- * does not was cut off, and is good up to its last whole chunk.
+ * of UTF-8, without NUL; names of files and command lines may have bytes that are none. A file ends with an
+ * END chunk; one that does not was cut off, and is good up to its last whole chunk.
  *
  * META: pairs of a name and a value, both texts, to the end of the chunk. The last value of a name counts. No
  * more than RECORD_META_MAX bytes in all.

@@ -422,12 +422,18 @@ int record_sum__add(struct record_sum *sum, int fd, const char **fault)
 static void take_processes(struct record_sum *sum)
 {
 	const struct hmap_slot *slot;
+	struct buf command = {0};
+	uint32_t id;
 	size_t at = 0;
 
 	sum->profile.account.processes = sum->pids.len;
 	slot = sum->pids.len == 1 ? hmap__next(&sum->pids, &at) : NULL;
-	if (slot)
-		sum->profile.command = strtab__get(sum->profile.strings, (uint32_t)slot->value);
+	if (!slot)
+		return;
+	buf__add_escaped(&command, strtab__get(sum->profile.strings, (uint32_t)slot->value), NULL);
+	id = strtab__add(sum->profile.strings, command.data ?: "", command.len);
+	sum->profile.command = strtab__get(sum->profile.strings, id == UINT32_MAX ? 0 : id);
+	buf__free(&command);
 }
 
 void record_sum__finish(struct record_sum *sum)

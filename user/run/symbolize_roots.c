@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * See symbolize_parts.h. Processes, containers and threads, as far as they are told apart: what stands above
- * the frames. Names that the kernel has may be any bytes.
+ * the frames. Command lines may be any bytes, and whoever writes them escapes them.
  */
 #include "run/symbolize_parts.h"
 
@@ -31,7 +31,6 @@ void symbolize_process_text(const struct process *process, char text[SYMBOLIZE_R
 
 	snprintf(text, SYMBOLIZE_ROOT_TEXT, "process %s (%s%s%s)", process__number(process, number),
 		 process->raw_command, container ? ", container " : "", container ? container->called : "");
-	utf8_repair(text);
 }
 
 void symbolize_container_text(const struct process *process, char text[SYMBOLIZE_ROOT_TEXT])
@@ -40,7 +39,6 @@ void symbolize_container_text(const struct process *process, char text[SYMBOLIZE
 
 	snprintf(text, SYMBOLIZE_ROOT_TEXT, "%s%s", container ? "container " : "[host]",
 		 container ? container->raw_label : "");
-	utf8_repair(text);
 }
 
 void symbolize_thread_text(const struct symbolizer *symbolizer, const struct process *process,

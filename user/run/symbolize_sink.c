@@ -5,7 +5,6 @@
  */
 #include "run/symbolize_parts.h"
 
-#include "base/utf8.h"
 #include "base/util.h"
 #include "run/gil.h"
 
@@ -42,16 +41,6 @@ void symbolize_forget_threads(struct symbolizer *symbolizer)
 	hmap__clear(&symbolizer->sink_processes);
 }
 
-/* A copy; bytes that are no UTF-8 are question marks. */
-static char *copy_text(const char *text, size_t max)
-{
-	char *copy = strndup(text, max);
-
-	if (copy)
-		utf8_repair(copy);
-	return copy;
-}
-
 static struct sink_process *make_process(const struct symbolizer *symbolizer, const struct process *process)
 {
 	struct sink_process *made = calloc(1, sizeof(*made));
@@ -64,9 +53,9 @@ static struct sink_process *make_process(const struct symbolizer *symbolizer, co
 		symbolize_container_text(process, container);
 	made->key = symbolize_process_key(process);
 	made->pid = (uint32_t)process->pid;
-	made->command = copy_text(process->raw_command, sizeof(process->raw_command));
-	made->root = copy_text(root, sizeof(root));
-	made->container = copy_text(container, sizeof(container));
+	made->command = strdup(process->raw_command);
+	made->root = strdup(root);
+	made->container = strdup(container);
 	if (made->command && made->root && made->container)
 		return made;
 	free_process(made);
@@ -105,8 +94,8 @@ static const struct sink_thread *find_thread(struct symbolizer *symbolizer, cons
 		symbolize_forget_threads(symbolizer);
 	thread.process = find_process(symbolizer, process);
 	symbolize_thread_text(symbolizer, process, named, root);
-	thread.root = copy_text(root, sizeof(root));
-	thread.name = copy_text(strtab__get(symbolizer->profile->strings, named->name), PY_THREAD_NAME_BYTES);
+	thread.root = strdup(root);
+	thread.name = strndup(strtab__get(symbolizer->profile->strings, named->name), PY_THREAD_NAME_BYTES);
 	if (!thread.process || !thread.root || !thread.name || vec__push(&symbolizer->threads, thread)) {
 		free_thread(&thread);
 		return NULL;
