@@ -185,7 +185,7 @@ LIVE_TEST(formats, gecko_of_waits)
 	check(strstr(said, "\"[GIL]\"") && strstr(said, "\"[lock]\""), "no waits: %.2000s", said);
 }
 
-/* What goes on has no end yet; its file is whole all the same. */
+/* What goes on has no end yet; its file is whole all the same. What is settled now and then is told when it is known of what mode it is. */
 LIVE_TEST(formats, snapshot)
 {
 	const char *folder = scratch_folder(""), *text;
@@ -195,7 +195,7 @@ LIVE_TEST(formats, snapshot)
 	start_threads();
 	snprintf(path, sizeof(path), "%s/%%p.jsonl", folder);
 	snprintf(samples, sizeof(samples), "%s/x.gecko.json", folder);
-	child = profiler("-v", "-p", pid_text, "-r", "499", "-q", "-o", path, "-o", samples);
+	child = profiler("-v", "-p", pid_text, "-r", "499", "-q", "--mode", "wall", "-o", path, "-o", samples);
 	check(child__wait_message(child, "first sample", 30), "no first sample: %s", child__err(child));
 	for (int i = 0; i < 300 && !strstr(child__err(child), "snapshot of "); i++) {
 		kill(child->pid, SIGUSR1);

@@ -476,6 +476,7 @@ enum session_error session__open(struct session **out, const struct session_conf
 	session->profile.start_realtime_ns = session_now_realtime_ns() - (now_ns() - session->start_ns);
 	session->flush_ns = UINT64_MAX;
 	session->profile.command = session->first ? session->first->command : "";
+	session_account(session); /* what recordings begin with */
 	*out = session;
 	return SESSION_OK;
 }
