@@ -227,11 +227,14 @@ def read_gecko(path):
         need(samples["time"][0] == thread["registerTime"], path, "registerTime")
         need(samples["weightType"] in ("samples", "tracing-ms"), path, samples["weightType"])
         is_time = samples["weightType"] == "tracing-ms"
-        for stack, weight in zip(samples["stack"], samples["weight"]):
+        mode = meta["pybpfprof"]["mode"]
+        for stack, weight, cpu_ns in zip(samples["stack"], samples["weight"], samples["threadCPUDelta"]):
             function = None if stack is None else frames["func"][stacks["frame"][stack]]
             source = functions["source"][function] if function is not None else None
             name = strings[functions["name"][function]] if function is not None else "[no stack]"
             selves[name, strings[sources["filename"][source]] if source is not None else ""] += weight
+            on_cpu = mode not in ("offcpu", "gil") or (mode == "gil" and name in ("[holds the GIL]", "[pruned]"))
+            need(on_cpu or not cpu_ns, path, "has CPU time in", name)
             total_ns += weight * 1e6 if is_time else weight * unit
         markers = thread["markers"]
         need(all(markers[key] == [] for key in markers if key != "length") and markers["length"] == 0, path, "markers")

@@ -132,9 +132,10 @@ Test(gecko, holders)
 	wait.function = made_text(&profile, "[waits for the GIL]");
 	node = node_of(trie__child(&profile.trie, f, frame_table__add(&profile.frames, &wait)), "h");
 	node = made_add_frame(&profile, node, MADE_NOTE("[holder: sleep]", FRAME_SPECIAL));
-	take(&first, 2, node, SINK_WAIT, MS);
+	take(&first, 2, node, SINK_CONTINUED, MS); /* for whom it waited is known later */
 	write_file();
 	expect("\"category\":[0,1,1,4,2,1,2]");
+	expect("\"threadCPUDelta\":[1000000,0,0]");
 }
 
 /* The collection itself is a frame, with its own category, where it is one. */

@@ -192,6 +192,17 @@ static bool add_stack(struct gecko *gecko, const struct sink_sample *sample, uin
 
 /* --- samples --- */
 
+/* Off the CPU. What is told later than its samples, as for whom a wait was, has its stack only to tell. */
+static bool is_wait(const struct gecko *gecko, const struct sink_sample *sample)
+{
+	enum gecko_category category;
+
+	if (sample->state & SINK_WAIT || gecko->profile->unit != PROFILE_TIME || is_root(gecko, sample->node))
+		return sample->state & SINK_WAIT;
+	category = category_of(gecko, gecko->profile->trie.nodes.items[sample->node].frame);
+	return category == GECKO_GIL || category == GECKO_OFF_CPU;
+}
+
 static uint32_t add_process(struct gecko *gecko, const struct sink_process *process)
 {
 	uint32_t number = hmap__number(&gecko->process_index, process->key, gecko->processes.len);
@@ -235,7 +246,7 @@ static int add_sample(struct gecko *gecko, const struct sink_sample *sample)
 	struct gecko_thread *thread = thread_of(gecko, sample->thread);
 	struct gecko_sample taken = {.time_ns = sample->time_ns,
 				     .weight_ns = sample->weight_ns,
-				     .waits = sample->state & SINK_WAIT};
+				     .waits = is_wait(gecko, sample)};
 
 	if (!thread)
 		return -ENOMEM;
