@@ -194,6 +194,12 @@ def test_diff(browser):
         view.text("status"),
     )
     view.check_quiet()
+    with open(os.path.join(View.folder, "diff.html"), encoding="utf-8") as file:
+        page = file.read().replace('"pruned": 0, "pruned_stacks": 0', '"pruned": 5, "pruned_stacks": 7')
+    with open(os.path.join(View.folder, "less.html"), "w", encoding="utf-8") as file:
+        file.write(page)
+    less = View(browser, "less").text("notes")
+    check(re.search(r" as \[pruned\].* [\d.]+ % of both, 7 stacks", less), "pruned", less)
     for dark in False, True:
         view = View(browser, "diff", dark=dark)
         text = (0xF6, 0xF6, 0xFA) if dark else (0x11, 0x11, 0x14)

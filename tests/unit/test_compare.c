@@ -176,6 +176,23 @@ Test(compare, narrow)
 	buf__free(&text);
 }
 
+/* Of thousands of threads; numbers stand apart. */
+Test(compare, many_seconds_a_second)
+{
+	struct summary_style style = {.width = 80};
+	struct buf text = {0};
+
+	for (struct profile *side = &base; side; side = side == &base ? &new : NULL) {
+		MADE_STACK(side, 12345678000000, MADE_FRAME("work", "a.py", 9, 8));
+		side->period_ns = side->duration_ns = 1000000;
+	}
+	lay_over();
+	diff__table(&compare, &style, &text);
+	buf__addc(&text, '\0');
+	cr_expect(strstr(text.data, " 100.0% 100.0%  12345678000.0  12345678000.0     0.0"), "%s", text.data);
+	buf__free(&text);
+}
+
 /* Names are escaped, in the table and on the page. */
 Test(compare, hostile)
 {

@@ -8,10 +8,12 @@
 #include "out/places.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LEAST_CHANGE 0.05 /* points: what is less is 0.0 in the table */
-#define NUMBERS	     53u  /* columns before the names */
+#define NUMBERS	     37u  /* columns before the names, but for ... */
+#define RATE_COLUMNS 8	  /* ... milliseconds a second, of each side, at least */
 
 static const char *const SIDE_NAMES[COMPARE_SIDES] = {"base", "  new "};
 
@@ -125,8 +127,23 @@ static double change_of(const struct compare *compare, const uint64_t weights[CO
 #define SHRANK "\x1b[1;34m"
 #define RESET  "\x1b[0m"
 
+/* Of many threads, or CPUs, it is more than a thousand. */
+static int rate_columns(const struct compare *compare, size_t shown)
+{
+	int columns = RATE_COLUMNS;
+
+	for (size_t row = 0; row < shown; row++)
+		for (int i = 0; i < COMPARE_SIDES; i++) {
+			uint64_t weight = compare->rows.items[row].self[i];
+			int len = snprintf(NULL, 0, "  %.1f", compare__per_second(compare, i, weight));
+
+			columns = len > columns ? len : columns;
+		}
+	return columns;
+}
+
 static void add_numbers(const struct compare *compare, const struct compare_row *row,
-			const struct summary_style *style, struct buf *out)
+			const struct summary_style *style, int rate, struct buf *out)
 {
 	double change = change_of(compare, row->self);
 	const char *mark = !row->total[COMPARE_BASE] ? "new" : !row->total[COMPARE_NEW] ? "gone" : "";
@@ -138,39 +155,42 @@ static void add_numbers(const struct compare *compare, const struct compare_row 
 	for (int i = 0; i < COMPARE_SIDES; i++)
 		buf__addf(out, "%6.1f%%", compare__share(compare, i, row->self[i]));
 	for (int i = 0; i < COMPARE_SIDES; i++)
-		buf__addf(out, "%8.1f", compare__per_second(compare, i, row->self[i]));
+		buf__addf(out, "%*.1f", rate, compare__per_second(compare, i, row->self[i]));
 	add_change(out, 8, change_of(compare, row->total));
 	buf__addf(out, "  %-4s  ", mark);
 }
 
-static int make_places(struct places *places, const struct compare *compare, const struct summary_style *style)
+static int make_places(struct places *places, const struct compare *compare, const struct summary_style *style,
+		       size_t before)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < places->count; i++)
 		err = places__set(places, i, compare->both.strings,
 				  frame_table__get(&compare->both.frames, compare->rows.items[i].frame));
-	return err ?: places__fit(places, style->width, NUMBERS);
+	return err ?: places__fit(places, style->width, before);
 }
 
 void diff__table(const struct compare *compare, const struct summary_style *style, struct buf *out)
 {
 	size_t count = compare->rows.len, shown = style->max_rows ? min_u64(style->max_rows, count) : count;
+	int rate = rate_columns(compare, shown);
+	size_t before = NUMBERS + COMPARE_SIDES * (size_t)rate;
 	struct places places;
 
-	out->err = out->err ?: places__init(&places, shown) ?: make_places(&places, compare, style);
+	out->err = out->err ?: places__init(&places, shown) ?: make_places(&places, compare, style, before);
 	if (out->err)
 		goto out;
-	buf__addf(out, "%7s%7s%7s%8s%8s%8s        ", "self+-", "base%", "new%", "ms/s", "ms/s", "total+-");
+	buf__addf(out, "%7s%7s%7s%*s%*s%8s        ", "self+-", "base%", "new%", rate, "ms/s", rate, "ms/s", "total+-");
 	places__add_heading(&places, out);
 	buf__addc(out, '\n');
 	for (size_t i = 0; i < shown; i++) {
-		add_numbers(compare, &compare->rows.items[i], style, out);
+		add_numbers(compare, &compare->rows.items[i], style, rate, out);
 		places__add(&places, i, "", "", out);
 		buf__addc(out, '\n');
 	}
 	if (shown < count)
-		buf__addf(out, "%*s... and %zu more\n", (int)NUMBERS, "", count - shown);
+		buf__addf(out, "%*s... and %zu more\n", (int)before, "", count - shown);
 out:
 	places__free(&places);
 }

@@ -168,6 +168,10 @@ function describeDiff(figures) {
 	for (const [side, word] of [[base, "base"], [now, "new"]])
 		if (side.metadata.lost)
 			notes.push(`Not shown of ${word}, as lost: ${counted(side.metadata.lost, "samples")}.`);
+	const {pruned, pruned_stacks} = figures.metadata;
+	if (pruned)
+		notes.push("Summed up as [pruned], so that this file is not too large: " +
+			`${figures.share(pruned * figures.unit.weight)} of both, ${counted(pruned_stacks, "stacks")}.`);
 	$("notes").textContent = notes.join(" ");
 	$("notes").hidden = !notes.length;
 	listMetadata(base.metadata, "base: ");
