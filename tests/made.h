@@ -178,6 +178,17 @@ static inline void made_threads(struct profile *profile)
 		}
 }
 
+/* None of them is wide enough to be seen. */
+static inline void made_crowd(struct profile *profile)
+{
+	for (int thread = 0; thread < 3000; thread++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "thread %d (worker-%d)", 1000 + thread, thread);
+		MADE_STACK(profile, 1, MADE_NOTE(name, FRAME_THREAD), MADE_MODULE, MADE_SERVE);
+	}
+}
+
 /* Every name is one that something could stumble over. */
 static inline void made_hostile(struct profile *profile)
 {
@@ -298,6 +309,8 @@ static inline void make_profile(struct profile *profile, const char *name)
 		made_changed(profile);
 	else if (!strcmp(name, "threads"))
 		made_threads(profile);
+	else if (!strcmp(name, "crowd"))
+		made_crowd(profile);
 	else if (!strcmp(name, "waits"))
 		made_waits(profile);
 	else if (!strcmp(name, "hostile"))

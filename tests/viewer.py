@@ -226,6 +226,14 @@ def test_threads(browser):
     )
     view.picture("threads")
     view.check_quiet()
+    view = View(browser, "crowd")
+    equal("so many threads", view.page.run("document.getElementById('scope').value"), "-1")
+    check("all are merged" in view.text("notes"), "notes", view.text("notes"))
+    view.page.click(*view.at(0.5, 2))
+    check(view.text("status").startswith("serve (/srv/shop/main.py"), "merged at once", view.text("status"))
+    view.choose("scope", "0")
+    equal("all of so many", view.fragment(), "#scope=0")
+    view.check_quiet()
 
 
 def test_waits(browser):

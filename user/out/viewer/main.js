@@ -25,6 +25,7 @@ const SCOPES_MAX = 500; /* processes and threads to choose from, those with the 
 const NAME_MAX = 200; /* characters of a name where there is little room */
 
 const profile = new Profile(takeData());
+const crowded = profile.isCrowded();
 const colors = new Colors(profile);
 const graph = new Graph({canvas: $("canvas"), scroller: $("scroller"), spacer: $("spacer")}, colors);
 const functionTable = new FunctionTable(profile, {
@@ -40,7 +41,8 @@ let kept = {key: null, counts: null}; /* see countsOf */
 /* --- state --- */
 
 function defaults() {
-	return {...DEFAULTS, by: profile.group, color: profile.sides ? "change" : DEFAULTS.color};
+	return {...DEFAULTS, by: profile.group, scope: crowded ? "-1" : DEFAULTS.scope,
+		color: profile.sides ? "change" : DEFAULTS.color};
 }
 
 function readState() {
@@ -345,7 +347,8 @@ addEventListener("popstate", () => {
 if (profile.sides)
 	describeDiff(profile);
 else
-	describeRun(profile, "Flame graph");
+	describeRun(profile, "Flame graph", crowded ? ["So many processes or threads are too narrow to be drawn: " +
+		"all are merged, unless one is chosen under \u201cOf\u201d."] : []);
 for (const element of document.querySelectorAll("[data-of]"))
 	element.hidden = (element.dataset.of === "diff") !== Boolean(profile.sides);
 fillScopes();

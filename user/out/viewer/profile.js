@@ -9,6 +9,7 @@ const KIND_NOTE = 1;
 const KIND_PROCESS = 2;
 const KIND_THREAD = 3;
 const KIND_CONTAINER = 4;
+const CROWD_SHARE = 1 / 1000; /* of a window's width: about the least that can be seen */
 
 class Profile extends Figures {
 	constructor(data) {
@@ -72,6 +73,16 @@ class Profile extends Figures {
 			if (this.isRoot(id))
 				roots.push(id);
 		return roots.sort((a, b) => this.total[b] - this.total[a]);
+	}
+
+	/* Are they so many that most of the time is of those which are too narrow to draw? */
+	isCrowded() {
+		const least = this.whole * CROWD_SHARE;
+		let narrow = 0;
+		for (let id = 1; id < this.size; id++)
+			if (this.total[id] < least && this.total[this.parent[id]] >= least && this.isRoot(id))
+				narrow += this.total[id];
+		return narrow > this.whole / 2;
 	}
 
 	functionName(fn) {

@@ -122,9 +122,9 @@ function weightCell(row, figures, weight) {
 	td.style.setProperty("--share", `${figures.whole ? 100 * weight / figures.whole : 0}%`);
 }
 
-/* The head of the page, and all that is known under "figures". */
-function describeRun(figures, kind) {
-	const run = figures.metadata, notes = [];
+/* The head of the page, with notes that are the page's own, and all that is known under "figures". */
+function describeRun(figures, kind, notes = []) {
+	const run = figures.metadata;
 	const processes = run.processes > 1 ? counted(run.processes, "processes") : "";
 	const title = [run.command, processes].filter(Boolean).join(" · ");
 	document.title = $("title").textContent = title || kind;
