@@ -14,6 +14,7 @@
 #define LEAST_CHANGE 0.05 /* points: what is less is 0.0 in the table */
 #define NUMBERS	     37u  /* columns before the names, but for ... */
 #define RATE_COLUMNS 8	  /* ... milliseconds a second, of each side, at least */
+#define RATE_WHOLE   10000.0 /* of these what is behind the point is left out */
 
 static const char *const SIDE_NAMES[COMPARE_SIDES] = {"base", "  new "};
 
@@ -127,19 +128,24 @@ static double change_of(const struct compare *compare, const uint64_t weights[CO
 #define SHRANK "\x1b[1;34m"
 #define RESET  "\x1b[0m"
 
-/* Of many threads, or CPUs, it is more than a thousand. */
+/* Of many threads together they may be millions. */
 static int rate_columns(const struct compare *compare, size_t shown)
 {
 	int columns = RATE_COLUMNS;
 
 	for (size_t row = 0; row < shown; row++)
 		for (int i = 0; i < COMPARE_SIDES; i++) {
-			uint64_t weight = compare->rows.items[row].self[i];
-			int len = snprintf(NULL, 0, "  %.1f", compare__per_second(compare, i, weight));
+			double rate = compare__per_second(compare, i, compare->rows.items[row].self[i]);
+			int len = snprintf(NULL, 0, "  %.*f", rate < RATE_WHOLE, rate);
 
 			columns = len > columns ? len : columns;
 		}
 	return columns;
+}
+
+static void add_rate(struct buf *out, int columns, double rate)
+{
+	buf__addf(out, "%*.*f", columns, rate < RATE_WHOLE, rate);
 }
 
 static void add_numbers(const struct compare *compare, const struct compare_row *row,
@@ -155,7 +161,7 @@ static void add_numbers(const struct compare *compare, const struct compare_row 
 	for (int i = 0; i < COMPARE_SIDES; i++)
 		buf__addf(out, "%6.1f%%", compare__share(compare, i, row->self[i]));
 	for (int i = 0; i < COMPARE_SIDES; i++)
-		buf__addf(out, "%*.1f", rate, compare__per_second(compare, i, row->self[i]));
+		add_rate(out, rate, compare__per_second(compare, i, row->self[i]));
 	add_change(out, 8, change_of(compare, row->total));
 	buf__addf(out, "  %-4s  ", mark);
 }
