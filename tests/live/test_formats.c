@@ -185,7 +185,7 @@ LIVE_TEST(formats, gecko_of_waits)
 	check(strstr(said, "\"[GIL]\"") && strstr(said, "\"[lock]\""), "no waits: %.2000s", said);
 }
 
-/* What goes on has no end yet; its file is whole all the same. What is settled now and then is told when it is known of what mode it is. */
+/* What goes on has no end yet; its file is whole all the same. What is settled now and then has its mode from the first. */
 LIVE_TEST(formats, snapshot)
 {
 	const char *folder = scratch_folder(""), *text;

@@ -120,7 +120,7 @@ int places__fit(struct places *places, size_t width, size_t before)
 	columns = left - min_u64(left, where_need(places));
 	for (size_t i = 0; !err && i < places->count; i++)
 		err = shorten_name(&places->items[i].function, columns);
-	/* Longer names only push their own place to the right: one of 10,000 characters does not make all rows so long. */
+	/* Longer names only push their own place to the right, and do not make all rows so long. */
 	places->function_columns = (int)min_u64(function_need(places), width ? INT16_MAX : COLUMNS_MAX);
 	return err;
 }
