@@ -1070,7 +1070,7 @@ Test(symbolize, a_pid_again, .fini = stop)
 	process->renamed++;
 	send(&sample);
 	flush();
-	expect("process 77 (a\\x0a\\x1bthird?);[no Python frames] 1\n"
+	expect("process 77 (a\\x0a\\x1bthird\\xff);[no Python frames] 1\n"
 	       "process 77 (python3 app.py);[no Python frames] 1\n"
 	       "process 77 (second);[no Python frames] 1\n");
 }
