@@ -181,7 +181,8 @@ static __always_inline void send_wait(struct pbp_wait *wait, __u64 now)
 
 	if (err) {
 		count(PBP_COUNTER_LOST_WAIT);
-		add(PBP_COUNTER_LOST_WAIT_NS, wait->duration_ns + wait->extra_ns);
+		/* What it stands for besides is counted (note_skipped), and others stand for it. */
+		add(PBP_COUNTER_LOST_WAIT_NS, wait->duration_ns);
 	}
 }
 
@@ -249,7 +250,8 @@ static __always_inline bool is_of_another(const struct pbp_off_thread *thread, _
 /*
  * A thread that leaves the CPU has come back to it, and that was not told of: kernels do not trace every switch,
  * and a program may be kept from running. It came back as long ago as it has run since, by the scheduler's
- * account, which is up to date at a switch. Of one that user space put in nothing is known but that it was woken.
+ * account, which is up to date at a switch. One that user space put in may have been on a CPU all the time: then
+ * it was not woken, and has run all the time but for interrupts.
  */
 static __attribute__((noinline)) int end_unseen(struct pbp_off_thread *thread, __u32 tgid, __u64 ran_ns, __u64 now)
 {
@@ -257,7 +259,7 @@ static __attribute__((noinline)) int end_unseen(struct pbp_off_thread *thread, _
 	bool known = thread->ran_ns && ran < now - thread->out_ns;
 
 	if (thread->found_tgid)
-		known &= thread->woken_ns && !is_of_another(thread, tgid);
+		known &= (thread->woken_ns || back - thread->out_ns > tick_ns) && !is_of_another(thread, tgid);
 	if (known) {
 		count(PBP_COUNTER_UNSEEN);
 		end_wait(thread, back > thread->woken_ns ? back : thread->woken_ns);

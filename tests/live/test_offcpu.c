@@ -380,6 +380,23 @@ static const char SELDOM[] = "import os, time\n"
 			     "    taken += time.monotonic() - t\n"
 			     "print('slow %.6f' % taken, flush=True)\n";
 
+/* Of more threads than CPUs some are ready to run, and asleep in nothing, when they are attached to. */
+LIVE_TEST(offcpu, ready_before)
+{
+	static const char text[] = "import hashlib, threading, time\n"
+				   "data = bytes(1 << 22)\n"
+				   "def work():\n"
+				   "    while True: hashlib.sha256(data)\n"
+				   "for _ in range(8): threading.Thread(target=work, daemon=True).start()\n"
+				   "print('ready', flush=True)\n"
+				   "time.sleep(1000)\n";
+	struct target *target = start(pick("3.11", "pyenv"), "busy.py", .text = text);
+	struct timed timed = profile_time(target, "offcpu", 0.4, "--engine=bpf");
+
+	check(seconds_of(timed.run, "[stack not taken]", "[in the kernel]") == 0, "they waited for no CPU");
+	check_near(total(timed.run) + timed.run->report.cpu_s, 9 * timed.elapsed, 5, "nine threads");
+}
+
 /* Waits that look like all the short ones before, and are not: while they last they are read from outside. */
 LIVE_TEST(offcpu, long_among_short)
 {

@@ -388,11 +388,17 @@ Test(switch, found_asleep)
 	found.ran_ns = 30 * MS;
 	found.out_ns = host.now_ns;
 	host.now_ns += 5 * MS;
-	host.task.se.sum_exec_runtime = 32 * MS;
+	host.task.se.sum_exec_runtime = 35 * MS - 10000;
 	bpf_map_update_elem(&off_threads, &key, &found, BPF_ANY);
 	taken_waits = sent.waits;
 	leave();
-	cr_expect_eq(sent.waits, taken_waits, "nor that it was woken: perhaps it did not wait");
+	cr_expect_eq(sent.waits, taken_waits, "it ran all the time, but for interrupts");
+	host.task.se.sum_exec_runtime = 32 * MS;
+	bpf_map_update_elem(&off_threads, &key, &found, BPF_ANY);
+	leave();
+	cr_assert_eq(sent.waits, ++taken_waits, "it had no CPU, and was not woken: it was ready to run");
+	cr_expect_eq(sent.wait.duration_ns, 3 * MS);
+	cr_expect_eq(sent.wait.ready_ns, 0);
 	bpf_map_update_elem(&off_threads, &key, &found, BPF_ANY);
 	host.now_ns -= 2 * MS;
 	wake(&host.task);
@@ -445,6 +451,11 @@ Test(switch, short_waits)
 	cr_expect_eq(sent.wait.syscall, SYSCALL_READ, "another kind");
 	cr_expect(sent.wait.flags & PBP_WAIT_CERTAIN);
 	cr_expect_eq(skipped_of(SYSCALL_READ).count, 0);
+
+	host.random = 0;
+	host.ring_full = true;
+	wait_for(10000);
+	cr_expect_eq(counted(PBP_COUNTER_LOST_WAIT_NS), 10000, "for the others others will stand");
 	image__free(&image);
 }
 

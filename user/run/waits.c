@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#define CALLS_MAX 65536
+
 uint64_t waits_kernel_ns(const struct waits *waits, uint64_t now)
 {
 	return waits->sampler ? sampler__kernel_ns(waits->sampler, now) : now;
@@ -169,6 +171,14 @@ static void use_call(struct waits *waits, struct pbp_wait *wait)
 		hmap__del(&waits->calls, wait->sample.tid);
 }
 
+static void keep_call(struct waits *waits, pid_t tid, int32_t syscall)
+{
+	/* Of threads that have ended meanwhile. */
+	if (waits->calls.len >= CALLS_MAX)
+		hmap__clear(&waits->calls);
+	hmap__set(&waits->calls, tid, syscall); /* it may fail */
+}
+
 static void use_sleeper(struct waits *waits, struct pbp_wait *wait, const struct open_wait *open)
 {
 	char comm[64];
@@ -176,7 +186,7 @@ static void use_sleeper(struct waits *waits, struct pbp_wait *wait, const struct
 	if (open && open->is_read) {
 		wait->sample = open->sleeper.sample;
 		wait->syscall = open->sleeper.syscall;
-		hmap__set(&waits->calls, wait->sample.tid, wait->syscall); /* it may fail */
+		keep_call(waits, wait->sample.tid, wait->syscall);
 		wait->arg = open->sleeper.arg;
 		wait->flags |= open->sleeper.is_stopped ? PBP_WAIT_STOPPED : 0;
 	} else if (wait->flags & PBP_WAIT_FOUND && waits->want_names &&
@@ -214,6 +224,11 @@ int waits__take(struct waits *waits, const void *record, size_t size)
 	if (wait.flags & PBP_WAIT_TICK)
 		return take_between(waits, &wait, wait.out_ns, end, false);
 	open = waits_find_open(waits, wait.sample.tid, wait.out_ns);
+	/* It was not asleep when it was put in, and nobody had to wake it. */
+	if (wait.flags & PBP_WAIT_FOUND && !wait.ready_ns && !(open && open->is_read)) {
+		wait.flags |= PBP_WAIT_READY;
+		wait.ready_ns = wait.duration_ns;
+	}
 	use_sleeper(waits, &wait, open);
 	err = take_between(waits, &wait, told_until(waits, &wait, open),
 			   waits->end_ns ? min_u64(end, waits->end_ns) : end, open && open->told_ns);
