@@ -21,6 +21,7 @@ static inline uint64_t part_of(uint64_t whole, uint64_t part, uint64_t of)
 }
 
 static inline int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline double min_double(double a, double b) { return a < b ? a : b; }
 
 /* For sorting: less than 0 if a is less than b, 0 if they are equal. */
 static inline int compare_u64(uint64_t a, uint64_t b) { return (a > b) - (a < b); }

@@ -63,88 +63,12 @@ int poller__open(struct poller **out, const struct poller_config *config)
 	return 0;
 }
 
-static void add_unwind_stats(struct unwind_stats *sum, const struct unwind_stats *part)
-{
-	uint64_t *to = (uint64_t *)sum;
-	const uint64_t *from = (const uint64_t *)part;
-
-	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
-		to[i] += from[i];
-}
-
-static struct unwind_stats stats_of(const struct polled *polled)
-{
-	struct unwind_stats stats = polled->unwinder.stats;
-
-	stats.page_hits = polled->unwinder.pages.hits;
-	stats.page_reads = polled->unwinder.pages.misses;
-	return stats;
-}
-
-static void free_polled(struct poller *poller, struct polled *polled)
-{
-	struct unwind_stats stats = stats_of(polled);
-
-	add_unwind_stats(&poller->past_unwind, &stats);
-	for (size_t i = 0; i < polled->lanes.len; i++)
-		poller_free_lane(polled, polled->lanes.items[i]);
-	vec__free(&polled->lanes);
-	vec__free(&polled->active);
-	vec__free(&polled->waiting);
-	hmap__free(&polled->by_tstate);
-	hmap__free(&polled->by_tid);
-	thread_ids__free(&polled->ids);
-	unwinder__free(&polled->unwinder);
-	free(polled);
-}
-
-int poller__add(struct poller *poller, struct process *process)
-{
-	struct polled *polled;
-	int err;
-
-	poller__remove(poller, process);
-	polled = calloc(1, sizeof(*polled));
-	if (!polled)
-		return -ENOMEM;
-	polled->process = process;
-	err = unwinder__init(&polled->unwinder, &process->target);
-	polled->unwinder.want_exceptions = poller->config.want_exceptions;
-	polled->unwinder.use_marker =
-		poller->config.frame_marker && process->target.offsets.thread_last_profiled != PY_ABSENT;
-	err = err ?: poller_refresh(poller, polled, now_ns()) ?:
-	      poller_check_markers(polled) ?:
-	      vec__push(&poller->processes, polled);
-	if (err)
-		free_polled(poller, polled);
-	else
-		poller_begin_credit(poller, polled, now_ns());
-	return err;
-}
-
-void poller__remove(struct poller *poller, const struct process *process)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < poller->processes.len; i++) {
-		struct polled *polled = poller->processes.items[i];
-
-		if (polled->process == process) {
-			poller_settle_credit(poller, polled, now_ns());
-			free_polled(poller, polled);
-		} else {
-			poller->processes.items[kept++] = polled;
-		}
-	}
-	poller->processes.len = kept;
-}
-
 void poller__close(struct poller *poller)
 {
 	if (!poller)
 		return;
 	while (poller->processes.len)
-		free_polled(poller, poller->processes.items[--poller->processes.len]);
+		poller_free_polled(poller, poller->processes.items[--poller->processes.len]);
 	vec__free(&poller->processes);
 	vec__free(&poller->chosen);
 	vec__free(&poller->stacks);
@@ -246,6 +170,16 @@ static bool has_program(const struct polled *polled)
 	return proc__exec_id(polled->process->pid, &id) != -ESRCH;
 }
 
+/* Those that are met by turns stand for several. */
+static uint32_t ticks_chosen(const struct poller *poller)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < poller->chosen.len; i++)
+		sum += poller->chosen.items[i]->weight;
+	return sum;
+}
+
 static int tick_process(struct poller *poller, struct polled *polled, uint64_t now)
 {
 	int err = 0;
@@ -262,7 +196,7 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 	err = err ?: poller_choose_active(poller, polled) ?:
 	      poller_choose_by_turns(poller, polled) ?:
 	      poller_look_again_at_young(poller, polled, now);
-	polled->running = poller->chosen.len;
+	polled->running = ticks_chosen(poller);
 	if (!err && !poller_spend_credit(poller, polled))
 		return 0; /* they only wait for a CPU, all of them */
 	err = err ?: poller_activate_chosen(poller, polled) ?:
@@ -277,7 +211,7 @@ static int tick_process(struct poller *poller, struct polled *polled, uint64_t n
 		      poller_choose_holders(poller, polled) ?:
 		      poller_choose_new(poller, polled);
 	}
-	polled->running += poller->chosen.len;
+	polled->running += ticks_chosen(poller);
 	err = err ?: poller_activate_chosen(poller, polled);
 	err = err ?: poller_look_again_at_young(poller, polled, now);
 	if (!err && poller->chosen.len && poller_spend_credit(poller, polled))
@@ -348,17 +282,32 @@ static void next_slot(struct poller *poller)
 	poller->due_ns = start + (period ? poller_next_random(poller) % period : 0);
 }
 
-/* Ticks were missed by every thread that was running then, as far as it had a CPU. */
+/*
+ * Ticks were missed by the threads that had a CPU then: as many as the CPU time since its clock was read last is
+ * worth, or, if that was a moment ago, by those that ran in the last tick.
+ */
+static double ticks_missed(const struct poller *poller, struct polled *polled, uint64_t slots, uint64_t now)
+{
+	double before = polled->credit, slots_ns = (double)slots * SECOND / poller->config.rate_hz;
+	uint64_t read_ns = max_u64(polled->cpu_read_ns, polled->since_ns);
+
+	if (!poller_update_credit(poller, polled, now) || now <= read_ns)
+		return (double)slots * polled->running;
+	return (polled->credit - before) * min_double(1, slots_ns / (now - read_ns));
+}
+
 static void count_missed(struct poller *poller, uint64_t slots, uint64_t now)
 {
 	for (size_t i = 0; i < poller->processes.len; i++) {
 		struct polled *polled = poller->processes.items[i];
-		uint64_t paid;
+		uint64_t whole;
 
-		poller_update_credit(poller, polled, now);
-		paid = min_u64(slots * polled->running, polled->credit > 0 ? polled->credit : 0);
-		polled->credit -= paid;
-		poller->counts.missed += paid;
+		polled->missed += ticks_missed(poller, polled, slots, now);
+		polled->missed = min_double(polled->missed, polled->credit > 0 ? polled->credit : 0);
+		whole = polled->missed;
+		polled->missed -= whole;
+		polled->credit -= whole;
+		poller->counts.missed += whole;
 	}
 }
 
@@ -454,16 +403,4 @@ void poller__send_again(struct poller *poller, uint64_t stack_id)
 struct poller_counts poller__counts(const struct poller *poller)
 {
 	return poller->counts;
-}
-
-struct unwind_stats poller__unwind_stats(const struct poller *poller)
-{
-	struct unwind_stats sum = poller->past_unwind;
-
-	for (size_t i = 0; i < poller->processes.len; i++) {
-		struct unwind_stats stats = stats_of(poller->processes.items[i]);
-
-		add_unwind_stats(&sum, &stats);
-	}
-	return sum;
 }

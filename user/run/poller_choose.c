@@ -11,12 +11,8 @@
 #define TURN_LOOKS   16		    /* threads looked at by turns in one tick */
 #define STOP_NS	     (SECOND / 50)  /* between looks for a stop */
 #define CPU_CLOCK_NS (SECOND / 250) /* another process's CPU clock moves with the kernel's tick ... */
-#define CREDIT_NS    (SECOND / 50)  /* ... so its samples may run ahead of it by this much */
-
-static double min_double(double a, double b)
-{
-	return a < b ? a : b;
-}
+#define CREDIT_NS    (SECOND / 50)  /* ... so its samples may run ahead of it by this much ... */
+#define BEHIND_NS    (SECOND / 2)   /* ... and by chance they stay behind */
 
 /* --- those that run --- */
 
@@ -226,30 +222,37 @@ void poller_begin_credit(struct poller *poller, struct polled *polled, uint64_t 
 	poller->fund -= polled->credit;
 }
 
-void poller_update_credit(struct poller *poller, struct polled *polled, uint64_t now)
+bool poller_update_credit(const struct poller *poller, struct polled *polled, uint64_t now)
 {
 	uint64_t cpu_ns;
 
 	if (now - polled->cpu_read_ns < CPU_CLOCK_NS || proc__cpu_ns(polled->process->pid, &cpu_ns))
-		return;
+		return false;
 	cpu_ns = max_u64(cpu_ns, polled->cpu_ns);
 	polled->run_ns += cpu_ns - polled->cpu_ns;
 	polled->credit += samples_in(poller, cpu_ns - polled->cpu_ns);
 	polled->cpu_ns = cpu_ns;
 	polled->cpu_read_ns = now;
+	return true;
+}
+
+/* What is beyond the limit was due, and no tick has met it. Where waits are told of, they are told of that, too. */
+static void limit_credit(struct poller *poller, double *credit, double most)
+{
+	uint64_t missed = *credit > most ? *credit - most : 0;
+
+	*credit -= missed;
+	poller->counts.missed += poller->config.takes == POLLER_ON_CPU ? missed : 0;
 }
 
 /*
- * What was not sampled when it was due is not made up for later; but for threads that are looked at by turns,
- * where one that is found running stands for all that the others have used in the meantime.
+ * What was not sampled when it was due is made up for later only as far as chance does that in the end. Of threads
+ * that are looked at by turns one that is found running stands for all that the others have used in the meantime.
  */
 void poller_limit_credit(struct poller *poller, struct polled *polled)
 {
-	double beyond = polled->credit - 2 * poller_most_credit(poller) - 8.0 * ticks_of_turn(polled);
-	uint64_t missed = beyond > 0 ? beyond : 0;
-
-	polled->credit -= missed;
-	poller->counts.missed += poller->config.takes == POLLER_ON_CPU ? missed : 0;
+	limit_credit(poller, &polled->credit,
+		     poller_most_credit(poller) + samples_in(poller, BEHIND_NS) + 8 * ticks_of_turn(polled));
 }
 
 /* Of a process that ends, what it is likely to have used since its clock was read. */
@@ -267,14 +270,8 @@ static double unread_ns(const struct polled *polled, uint64_t now)
 
 void poller_settle_credit(struct poller *poller, struct polled *polled, uint64_t now)
 {
-	double beyond;
-	uint64_t missed;
-
 	poller->fund += polled->credit + samples_in(poller, unread_ns(polled, now));
-	beyond = poller->fund - 4 * poller_most_credit(poller);
-	missed = beyond > 0 ? beyond : 0;
-	poller->fund -= missed;
-	poller->counts.missed += missed;
+	limit_credit(poller, &poller->fund, 4 * poller_most_credit(poller));
 }
 
 /* Thread states of one thread run as one. */

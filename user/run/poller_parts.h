@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The parts of the poller, for run/poller*.c only: poller_threads.c lists the threads of a process,
- * poller_choose.c says which of them are read in a tick, poller_records.c sends what was read of them.
- * poller.c makes a tick of these, and keeps its time.
+ * The parts of the poller, for run/poller*.c only: poller_processes.c has the processes, poller_threads.c lists
+ * the threads of one, poller_choose.c says which of them are read in a tick, poller_records.c sends what was read
+ * of them. poller.c makes a tick of these, and keeps its time.
  */
 #pragma once
 
@@ -62,7 +62,8 @@ struct polled {
 	uint64_t refreshed_ns;
 	bool stale;			    /* threads have come or gone since */
 	VEC(struct lane *) active, waiting; /* lanes that ran in one of the last looks, and the others */
-	uint32_t running;		    /* threads found running in the last tick */
+	uint32_t running;		    /* threads that ran in the last tick */
+	double missed;			    /* ticks, or parts of one, that are not counted yet */
 	bool stopped;			    /* as of state_ns: by a signal or a debugger */
 	uint64_t state_ns;
 	bool gone;
@@ -99,6 +100,10 @@ struct poller {
 
 uint64_t poller_next_random(struct poller *poller);
 
+/* poller_processes.c */
+
+void poller_free_polled(struct poller *poller, struct polled *polled);
+
 /* poller_threads.c: the lanes as the threads are now; those that are gone are dropped. 0 or -errno. */
 int poller_refresh(struct poller *poller, struct polled *polled, uint64_t now);
 /* -EBUSY: a profiler that uses the frame marker is at work there. */
@@ -127,7 +132,8 @@ int poller_activate_chosen(struct poller *poller, struct polled *polled);
  * Leaves those of poller->chosen that are paid for; false: none of them is. */
 double poller_most_credit(const struct poller *poller);
 void poller_begin_credit(struct poller *poller, struct polled *polled, uint64_t now);
-void poller_update_credit(struct poller *poller, struct polled *polled, uint64_t now);
+/* False: it is as it was. */
+bool poller_update_credit(const struct poller *poller, struct polled *polled, uint64_t now);
 void poller_limit_credit(struct poller *poller, struct polled *polled);
 void poller_settle_credit(struct poller *poller, struct polled *polled, uint64_t now);
 bool poller_spend_credit(struct poller *poller, struct polled *polled);
@@ -138,5 +144,7 @@ void poller_resume_late(struct poller *poller, struct polled *polled);
 
 /* poller_records.c: what was read of a lane becomes its sample, or is counted as lost. 0 or -ENOMEM. */
 int poller_take_lane(struct poller *poller, struct polled *polled, struct lane *lane, uint64_t now);
+/* Up to when waits of its thread have been told of: another of its thread states may have spoken since. */
+uint64_t poller_told_until(const struct polled *polled, const struct lane *lane);
 /* Its process runs another program: nothing more is read of it. 0. */
 int poller_tell_exec(struct poller *poller, struct polled *polled, uint64_t now);

@@ -165,12 +165,22 @@ static int send_frames(struct poller *poller, const struct polled *polled, struc
 
 /* --- samples --- */
 
+uint64_t poller_told_until(const struct polled *polled, const struct lane *lane)
+{
+	uint64_t until_ns = lane->told_ns;
+
+	for (size_t i = 0; i < polled->lanes.len && lane->shares; i++)
+		if (polled->lanes.items[i]->tid == lane->tid)
+			until_ns = max_u64(until_ns, polled->lanes.items[i]->told_ns);
+	return until_ns;
+}
+
 /* Met at a tick: it stands for all the time since it was looked at last. Of what runs, for what it had no CPU
  * in. */
 static void send_wait(struct poller *poller, const struct polled *polled, struct lane *lane,
 		      const struct pbp_sample *sample)
 {
-	uint64_t since_ns = max_u64(lane->told_ns, max_u64(lane->found_ns, poller->start_ns));
+	uint64_t since_ns = max_u64(poller_told_until(polled, lane), poller->start_ns);
 	uint64_t whole_ns = sample->time_ns > since_ns ? sample->time_ns - since_ns : 0;
 	uint64_t unpaid_ns = lane->unpaid * SECOND / poller->config.rate_hz;
 	bool is_ready = lane->is_ready || !lane->off_cpu;

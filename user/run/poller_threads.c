@@ -4,6 +4,7 @@
  * each thread that has none. A lane lives until the lists no longer have it.
  */
 #include "base/clock.h"
+#include "base/util.h"
 #include "os/proc.h"
 #include "run/poller_parts.h"
 
@@ -36,7 +37,21 @@ struct lane *poller_find_lane(const struct polled *polled, py_addr tstate)
 	return index ? polled->lanes.items[*index] : NULL;
 }
 
-static int add_lane(struct polled *polled, const struct py_thread *thread, pid_t tid)
+/*
+ * Its thread began after the lists were read last. A look at one that waits stands for the time since the tick
+ * before, the first look, too: what comes after its last one is not told of. Or it has been known without this
+ * thread state.
+ */
+static uint64_t told_before(const struct poller *poller, const struct polled *polled, const struct lane *lane)
+{
+	const uint64_t *index = lane->tid ? hmap__get(&polled->by_tid, lane->tid) : NULL;
+	uint64_t since_ns = lane->found_ns - max_u64(poller->stands_for, 1) * SECOND / poller->config.rate_hz;
+
+	return index ? polled->lanes.items[*index]->told_ns : max_u64(since_ns, polled->refreshed_ns);
+}
+
+static int add_lane(const struct poller *poller, struct polled *polled, const struct py_thread *thread,
+		    pid_t tid)
 {
 	struct lane *lane = calloc(1, sizeof(*lane));
 	int err;
@@ -47,6 +62,7 @@ static int add_lane(struct polled *polled, const struct py_thread *thread, pid_t
 	lane->tid = tid;
 	lane->found = true;
 	lane->found_ns = now_ns();
+	lane->told_ns = told_before(poller, polled, lane);
 	if (thread) {
 		lane->has_stack = true;
 		thread_stack__init(&lane->stack, thread);
@@ -83,7 +99,7 @@ static bool is_same_thread(const struct polled *polled, const struct lane *lane,
 }
 
 /* One thread state of the lists: known already, or new. */
-static int note_thread(struct polled *polled, const struct py_thread *thread)
+static int note_thread(const struct poller *poller, struct polled *polled, const struct py_thread *thread)
 {
 	struct lane *lane = poller_find_lane(polled, thread->tstate);
 	uint64_t native;
@@ -105,11 +121,11 @@ static int note_thread(struct polled *polled, const struct py_thread *thread)
 		lane->found = true;
 		return 0;
 	}
-	return add_lane(polled, thread, tid);
+	return add_lane(poller, polled, thread, tid);
 }
 
 /* Threads of the process that have no thread state: they take CPU time too. */
-static int note_native_threads(struct polled *polled)
+static int note_native_threads(const struct poller *poller, struct polled *polled)
 {
 	const struct proc_tasks *tasks = &polled->ids.tasks;
 	int err = 0;
@@ -120,7 +136,7 @@ static int note_native_threads(struct polled *polled)
 		if (index)
 			polled->lanes.items[*index]->found = true;
 		else
-			err = add_lane(polled, NULL, tasks->tids.items[i]);
+			err = add_lane(poller, polled, NULL, tasks->tids.items[i]);
 	}
 	return err;
 }
@@ -187,7 +203,7 @@ static struct py_thread *list_threads(struct polled *polled, int *count)
 	return threads;
 }
 
-static int note_threads(struct polled *polled)
+static int note_threads(const struct poller *poller, struct polled *polled)
 {
 	int count = 0, err = 0;
 	struct py_thread *threads = list_threads(polled, &count);
@@ -196,7 +212,7 @@ static int note_threads(struct polled *polled)
 		return count;
 	err = thread_ids__read(&polled->ids, polled->process->pid, threads, count);
 	for (int i = 0; i < count && !err; i++)
-		err = note_thread(polled, &threads[i]);
+		err = note_thread(poller, polled, &threads[i]);
 	free(threads);
 	return err;
 }
@@ -207,12 +223,12 @@ int poller_refresh(struct poller *poller, struct polled *polled, uint64_t now)
 
 	for (size_t i = 0; i < polled->lanes.len; i++)
 		polled->lanes.items[i]->found = false;
-	err = unwinder__find_interpreters(&polled->unwinder) ?: note_threads(polled);
+	err = unwinder__find_interpreters(&polled->unwinder) ?: note_threads(poller, polled);
 	if (err)
 		return err;
 	drop_lost_lanes(polled, false);
 	/* Those without a thread state are found as what is left. */
-	err = index_lanes(polled) ?: note_native_threads(polled);
+	err = index_lanes(polled) ?: note_native_threads(poller, polled);
 	drop_lost_lanes(polled, true);
 	err = err ?: index_lanes(polled);
 	if (poller->config.want_names)
