@@ -26,6 +26,8 @@
 #define FOLLOW_NS     (SECOND / 200) /* between two looks where the only thread that runs does so */
 #define FOLLOW_MOST   4		    /* processes: of many, one or the other runs everywhere */
 #define LATE_NS	      50000	    /* an interrupt, a look at what has come: ticks catch up with that */
+#define MADE_UP_NS    SECOND /* of a longer time nothing is known ... */
+#define MADE_UP_MOST  65536  /* ... and each tick of it is a sample */
 #define NICE	      (-10)
 #define RECORD_NS     100 /* what the caller needs for each record: all of a run take it half a period at most */
 #define BATCH_LEAST   12
@@ -312,19 +314,27 @@ static void count_missed(struct poller *poller, uint64_t slots, uint64_t now)
 }
 
 /*
- * Ticks that this one is late for: by a period or more, and by LATE_NS. Where waits are told of, which stand
- * for all the time since the thread was looked at before, what runs now does so, too.
+ * Where waits are told of, which stand for all the time since the thread was looked at before, what runs now
+ * does so, too, within bounds. The number of ticks.
  */
+static uint32_t make_up(struct poller *poller, uint64_t slots, uint64_t now)
+{
+	uint64_t most = min_u64((unsigned __int128)MADE_UP_NS * poller->config.rate_hz / SECOND, MADE_UP_MOST);
+
+	if (poller->config.takes == POLLER_ON_CPU)
+		most = 0;
+	if (slots > most)
+		count_missed(poller, slots - most, now);
+	return min_u64(slots, most);
+}
+
+/* Ticks that this one is late for: by a period or more, and by LATE_NS. */
 static void skip_missed(struct poller *poller, uint64_t now)
 {
 	uint64_t late_ns = now - poller->due_ns;
 	uint64_t slots = late_ns < LATE_NS ? 0 : (unsigned __int128)late_ns * poller->config.rate_hz / SECOND;
 
-	poller->stands_for = 1;
-	if (poller->config.takes != POLLER_ON_CPU)
-		poller->stands_for += slots;
-	else if (slots)
-		count_missed(poller, slots, now);
+	poller->stands_for = 1 + make_up(poller, slots, now);
 	poller->slot += slots;
 }
 
@@ -335,11 +345,9 @@ static int last_tick(struct poller *poller, uint64_t now)
 	uint64_t slots = now > start ? (unsigned __int128)(now - start) * poller->config.rate_hz / SECOND : 0;
 	int err = 0;
 
-	poller->stands_for = slots;
+	poller->stands_for = make_up(poller, slots, now);
 	poller->slot += slots + 1;
-	if (poller->config.takes == POLLER_ON_CPU)
-		count_missed(poller, slots, now);
-	else
+	if (poller->config.takes != POLLER_ON_CPU)
 		err = tick(poller, now);
 	poller->config.takes = POLLER_ON_CPU; /* that was all */
 	return err;
