@@ -22,10 +22,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READY_S	   60 /* a debug build on a busy machine */
-#define FINISH_S   60 /* over the duration */
-#define TRIES	   4
-#define TARGET_ENV "PBP_LIMIT=100" /* the target ends itself after that */
+#define READY_S	    60 /* a debug build on a busy machine */
+#define FINISH_S    60 /* over the duration */
+#define TRIES	    4
+#define TARGET_ENV  "PBP_LIMIT=100" /* the target ends itself after that */
 
 static const struct target *last_target;
 static const struct run *last_run;
@@ -504,6 +504,17 @@ bool by_readv(void)
 	return engine && !strcmp(engine, "readv");
 }
 
+/* What a hypervisor has taken from the CPUs of this machine, of all of them together. */
+static double stolen_seconds(void)
+{
+	char *text = read_text("/proc/stat");
+	double ticks = 0;
+
+	sscanf(text, "cpu %*f %*f %*f %*f %*f %*f %*f %lf", &ticks);
+	free(text);
+	return ticks / sysconf(_SC_CLK_TCK);
+}
+
 struct run *profile__run(const struct request *request)
 {
 	const char *folder = scratch_folder("");
@@ -514,6 +525,7 @@ struct run *profile__run(const struct request *request)
 	struct run *run;
 
 	for (int i = 0; i < TRIES; i++, seconds *= 2) {
+		double stolen = stolen_seconds();
 		char pid[16], duration[32], file[CHILD_PATH];
 		const char *args[24] = {"-p", pid, "-d", duration, "-r", request->rate ?: "999", "-o", file};
 		size_t count = 8;
@@ -534,6 +546,8 @@ struct run *profile__run(const struct request *request)
 		check_written(run);
 		check_target(request->target);
 		check_alone(folder, file);
+		if (run->report.cpu_s > 0)
+			run->stolen = 100 * (stolen_seconds() - stolen) / run->report.cpu_s;
 		if (run->stacks.total >= min_samples)
 			return run;
 	}

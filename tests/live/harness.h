@@ -112,6 +112,11 @@ struct run {
 	char file[CHILD_PATH]; /* the profile */
 	struct report report;
 	struct stacks stacks; /* empty if there is no file */
+	/*
+	 * Of profile(): percent of the target's CPU time that a hypervisor took from the machine's CPUs meanwhile. Timers
+	 * go on then and CPU time does not: so much more is met, of what was to run next.
+	 */
+	double stolen;
 };
 
 /* The program under test: as built beside the tests, or what PYBPFPROF names, such as the one of ASAN=1. */
